@@ -1,0 +1,198 @@
+"""Problem files (model, section 8): reading them into problems, and writing files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from fractions import Fraction
+from typing import Any
+
+import yaml
+
+from smtsynth.errors import InputError
+from smtsynth.interfaces.nodes import Node
+from smtsynth.interfaces.yamltext import Path, label, read_data
+from smtsynth.model.placement import Axis, check_axes
+from smtsynth.model.presets import find_preset, preset, preset_names
+from smtsynth.model.problem import MAX_STEPS, Limits, Problem, Reduction
+from smtsynth.model.program import Collective
+from smtsynth.model.system import MAX_DEVICES, Level, System
+from smtsynth.model.units import exact_text
+
+MAX_LEVELS = 16
+MAX_AXES = 16
+COLLECTIVES = [str(collective) for collective in Collective]
+
+
+def read_problem(path: Path) -> Problem:
+    """The problem of a YAML or JSON file ('-': standard input). InputError names file, line and key."""
+    return problem_of(read_data(path), label(path))
+
+
+def problem_of(data: object, where: str) -> Problem:
+    """The problem that plain data describes (model, section 8); `where` names its file in messages."""
+    root = Node.root(data, where)
+    keys = root.fields(("system", "axes", "reduce"), ("limits",))
+    system = _system(keys["system"])
+    axes = _axes(keys["axes"], system)
+    reduction = _reduction(keys["reduce"], axes)
+    limits = _limits(keys["limits"]) if "limits" in keys else Limits()
+    return Problem(system, axes, reduction, limits)
+
+
+def _system(node: Node) -> System:
+    """A system: its levels, or a preset and other sizes for some of its levels."""
+    if "preset" in node.entries("a mapping with the key levels, or preset"):
+        keys = node.fields(("preset",), ("sizes",))
+        name = keys["preset"].word(preset_names())
+        sizes: dict[str, int] = {}
+        if "sizes" in keys:
+            for level, size in keys["sizes"].fields((), tuple(find_preset(name).sizes)).items():
+                sizes[level] = size.whole(1, MAX_DEVICES)
+                try:
+                    preset(name, {level: sizes[level]})
+                except InputError as error:
+                    raise size.moved(error) from None
+        try:
+            return preset(name, sizes)
+        except InputError as error:
+            raise node.moved(error) from None
+    keys = node.fields(("levels",), ("overhead",))
+    overhead = keys["overhead"].amount("seconds", zero=True) if "overhead" in keys else Fraction(0)
+    found = [_level(level) for level in keys["levels"].items("a list of levels, outermost first")]
+    if len(found) > MAX_LEVELS:
+        raise keys["levels"].error(f"holds {len(found)} levels", f"at most {MAX_LEVELS}")
+    try:
+        return System(found, overhead)
+    except InputError as error:
+        raise keys["levels"].moved(error) from None
+
+
+def _level(node: Node) -> Level:
+    """One level."""
+    keys = node.fields(("name", "size", "bandwidth"), ("latency", "per_device"))
+    name = keys["name"].text("the level's name")
+    size = keys["size"].whole(1, MAX_DEVICES)
+    bandwidth = keys["bandwidth"].amount("bytes/s")
+    latency = keys["latency"].amount("seconds", zero=True) if "latency" in keys else Fraction(0)
+    per_device = keys["per_device"].amount("bytes/s") if "per_device" in keys else None
+    try:
+        return Level(name, size, bandwidth, latency, per_device)
+    except InputError as error:
+        raise keys["name"].moved(error) from None
+
+
+def _axes(node: Node, system: System) -> tuple[Axis, ...]:
+    """The axes, name to size, in file order."""
+    axes = []
+    for name, size in node.entries("a mapping of axis names to sizes").items():
+        number = size.whole(1, MAX_DEVICES)
+        try:
+            axes.append(Axis(name, number))
+        except InputError as error:
+            raise size.moved(error) from None
+    if len(axes) > MAX_AXES:
+        raise node.error(f"holds {len(axes)} axes", f"at most {MAX_AXES}")
+    try:
+        return check_axes(axes, system)
+    except InputError as error:
+        raise node.moved(error) from None
+
+
+def _reduction(node: Node, axes: tuple[Axis, ...]) -> Reduction:
+    """What is reduced: over which axes, how many bytes per device, by which collective."""
+    keys = node.fields(("over", "bytes"), ("collective",))
+    names = [axis.name for axis in axes]
+    over = [item.word(names) for item in keys["over"].items("a list of axis names")]
+    payload = keys["bytes"].amount("bytes", bare=True)
+    collective = "AllReduce"
+    if "collective" in keys:
+        if isinstance(keys["collective"].value, dict):
+            raise keys["collective"].error("goals per axis are not supported yet", "one collective name")
+        collective = keys["collective"].word(COLLECTIVES)
+    try:
+        return Reduction(over, payload, collective)
+    except InputError as error:
+        raise keys["over"].moved(error) from None
+
+
+def _limits(node: Node) -> Limits:
+    """Limits: steps, time, memory."""
+    keys = node.fields((), ("steps", "time", "memory"))
+    steps = keys["steps"].whole(1, MAX_STEPS) if "steps" in keys else None
+    seconds = float(keys["time"].amount("seconds")) if "time" in keys else None
+    memory = None
+    if "memory" in keys:
+        memory = int(keys["memory"].amount("bytes"))
+        if memory < 1:
+            raise keys["memory"].error("is less than a byte", "a size such as '2 GiB'")
+    return Limits(steps, seconds, memory)
+
+
+def problem_data(problem: Problem) -> dict[str, Any]:
+    """The problem as plain data that `problem_of` reads back. InputError where a quantity has no short decimal."""
+    levels: list[dict[str, Any]] = []
+    for level in problem.system.levels:
+        entry: dict[str, Any] = {"name": level.name, "size": level.size}
+        entry["bandwidth"] = exact_text(level.bandwidth, "bytes/s")
+        entry["latency"] = exact_text(level.latency, "seconds")
+        if level.per_device is not None:
+            entry["per_device"] = exact_text(level.per_device, "bytes/s")
+        levels.append(entry)
+    system: dict[str, Any] = {"levels": levels}
+    if problem.system.overhead:
+        system["overhead"] = exact_text(problem.system.overhead, "seconds")
+    reduction = problem.reduction
+    reduce: dict[str, Any] = {"over": list(reduction.over), "bytes": exact_text(reduction.payload, "bytes")}
+    if reduction.collective is not Collective.ALL_REDUCE:
+        reduce["collective"] = str(reduction.collective)
+    axes = {axis.name: axis.size for axis in problem.axes}
+    data: dict[str, Any] = {"system": system, "axes": axes, "reduce": reduce}
+    limits = {
+        "steps": problem.limits.steps,
+        "time": _seconds_text(problem.limits.seconds),
+        "memory": None if problem.limits.memory is None else exact_text(problem.limits.memory, "bytes"),
+    }
+    given = {key: value for key, value in limits.items() if value is not None}
+    return data | ({"limits": given} if given else {})
+
+
+def _seconds_text(seconds: float | None) -> str | None:
+    """A time limit as text from which the same float comes back."""
+    return None if seconds is None else exact_text(Fraction(str(seconds)), "seconds")
+
+
+def problem_text(problem: Problem) -> str:
+    """The problem as a YAML file's text."""
+    return yaml.safe_dump(problem_data(problem), sort_keys=False, default_flow_style=None, width=1000)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: beside its place first, then renamed over it. InputError where it can't be.
+
+    What is no regular file (a pipe, a terminal) is written straight.
+    """
+    target = os.path.realpath(path)
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "w", encoding="utf-8") as file:
+                file.write(text)
+            return
+        beside = os.path.join(os.path.dirname(target), f".smtsynth-{secrets.token_hex(8)}.tmp")
+        try:
+            with open(beside, "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.exists(target):
+                shutil.copymode(target, beside)
+            os.replace(beside, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot be written ({reason})", where=label(path), expected="a writable place") from None

@@ -1,0 +1,270 @@
+"""Program and schedule files (model, sections 4, 5, 8 and 9): reading either, and their JSON forms."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from smtsynth.errors import InputError
+from smtsynth.interfaces.nodes import Node
+from smtsynth.interfaces.tables import shown
+from smtsynth.interfaces.yamltext import Path, label, parse_data, read_text
+from smtsynth.model.program import Collective, Form, Program, instruction_of, parse_program
+from smtsynth.model.schedule import Entry, Goal, Group, Schedule, Step, check_schedule
+
+MAX_SCHEDULE_DEVICES = 2**20
+MAX_PROGRAM_STEPS = 4096
+COLLECTIVES = [str(collective) for collective in Collective]
+FORMS = [str(form) for form in Form]
+ROOTED = (Collective.REDUCE, Collective.BROADCAST)
+
+_CALL = re.compile(r"\s*\w+\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class RawStep:
+    """One step as a file has it: short text, or the four words (collective, slice, form, ancestor)."""
+
+    where: str
+    words: str | tuple[str, str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RawProgram:
+    """A program whose slices and ancestors are still names: only a lowering knows the depths they stand for."""
+
+    steps: tuple[RawStep, ...]
+
+    def resolve(self, names: Sequence[str]) -> Program:
+        """The program over depth names `names` ('root' first). Raises InputError naming the step's place."""
+        program: list[Any] = []
+        for step in self.steps:
+            try:
+                if isinstance(step.words, str):
+                    program += parse_program(step.words, names)
+                else:
+                    program.append(instruction_of(*step.words, names))
+            except InputError as error:
+                raise InputError(error.what, where=step.where, expected=error.expected) from None
+        return tuple(program)
+
+
+def read_program_or_schedule(path: Path) -> RawProgram | Schedule:
+    """The program or the schedule that a file holds ('-': standard input); InputError names file, line and key.
+
+    Taken: `program:` with mappings or short text, a schedule, the answer of `solve --json` (its program), a file of
+    short text, and short text itself in place of a file name.
+    """
+    name = str(path)
+    if _CALL.match(name) and not os.path.exists(name):
+        return _short_text(name, "program")
+    text = read_text(path)
+    plain = re.sub(r"(?m)(^|[ \t])#.*$", "", text)
+    if _CALL.match(plain):
+        return _short_text(plain, label(path))
+    return program_or_schedule_of(parse_data(text, label(path), is_json=name.lower().endswith(".json")), label(path))
+
+
+def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule:
+    """The program or the schedule that plain data describes; `where` names its file in messages."""
+    root = Node.root(data, where)
+    if isinstance(data, str):
+        return _short_text(data, where)
+    keys = root.entries("a program (key program), a schedule (keys devices, steps) or the output of solve --json")
+    if "program" in keys:
+        if "status" not in keys:
+            keys = root.fields(("program",))
+        elif keys["program"].value is None:
+            status = keys["status"].value
+            raise keys["program"].error(f"there is none in this answer (status {shown(status)})", "a program")
+        return _program(keys["program"])
+    if "devices" in keys or "steps" in keys:
+        return _schedule(root)
+    if "system" in keys:
+        raise root.error("is a problem", "a program or a schedule")
+    root.fields(("program",), ("devices", "steps", "goal"))
+    raise root.error("holds no program and no schedule", "the key program, or devices and steps")
+
+
+def _checked(steps: Sequence[RawStep], where: str) -> RawProgram:
+    """The raw program, unless it has too many steps."""
+    if len(steps) > MAX_PROGRAM_STEPS:
+        raise InputError(f"has {len(steps)} steps", where=where, expected=f"at most {MAX_PROGRAM_STEPS}")
+    return RawProgram(tuple(steps))
+
+
+def _short_text(text: str, where: str) -> RawProgram:
+    """Steps of short text, split at semicolons and line ends."""
+    steps: list[RawStep] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        for part in line.split(";"):
+            if part.strip():
+                place = f"{where}:{number}" if "\n" in text.strip() else where
+                steps.append(RawStep(f"{place}: step {len(steps) + 1}", part.strip()))
+    return _checked(steps, where)
+
+
+def _program(node: Node) -> RawProgram:
+    """The value of `program`: short text, or a list of mappings and short texts."""
+    if isinstance(node.value, str):
+        return _short_text(node.value, node.where)
+    steps: list[RawStep] = []
+    for item in node.items("a list of steps, or their short text"):
+        if isinstance(item.value, str):
+            steps += _short_text(item.value, item.where).steps
+            continue
+        keys = item.fields(("collective", "slice", "form"), ("ancestor",))
+        ancestor = keys.get("ancestor")
+        words = (
+            keys["collective"].word(COLLECTIVES),
+            keys["slice"].text("a level name or root"),
+            keys["form"].word(FORMS),
+            None if ancestor is None or ancestor.value is None else ancestor.text("a level name or root"),
+        )
+        steps.append(RawStep(item.where, words))
+    return _checked(steps, node.where)
+
+
+def _schedule(root: Node) -> Schedule:
+    """A schedule, every step checked where it stands."""
+    keys = root.fields(("devices", "steps"), ("goal",))
+    devices = keys["devices"].whole(1, MAX_SCHEDULE_DEVICES)
+    steps: list[Step] = []
+    for node in keys["steps"].items("a list of steps"):
+        entries = node.items("a list of entries") if isinstance(node.value, (list, tuple)) else iter([node])
+        step = tuple(_entry(entry) for entry in entries)
+        _check(Schedule(devices, (step,)), node)
+        steps.append(step)
+    goal = Goal()
+    if "goal" in keys:
+        goal = _goal(keys["goal"], devices)
+        _check(Schedule(devices, (), goal), keys["goal"])
+    return Schedule(devices, tuple(steps), goal)
+
+
+def _check(schedule: Schedule, node: Node) -> None:
+    """check_schedule, with its complaint said of `node`."""
+    try:
+        check_schedule(schedule)
+    except InputError as error:
+        raise node.moved(error) from None
+
+
+def _entry(node: Node) -> Entry:
+    """One collective over groups of devices."""
+    keys = node.fields(("collective", "groups"), ("roots",))
+    collective = Collective(keys["collective"].word(COLLECTIVES))
+    return Entry(collective, _groups(keys["groups"]), _roots(keys, collective))
+
+
+def _goal(node: Node, devices: int) -> Goal:
+    """The goal; roots without groups speak of one group of all devices."""
+    keys = node.fields((), ("collective", "groups", "roots"))
+    collective = Collective.ALL_REDUCE
+    if "collective" in keys:
+        collective = Collective(keys["collective"].word(COLLECTIVES))
+    groups = _groups(keys["groups"]) if "groups" in keys else ()
+    if "groups" in keys and not groups:
+        raise keys["groups"].error("is empty", "at least one group")
+    roots = _roots(keys, collective)
+    if roots and not groups:
+        groups = (tuple(range(devices)),)
+    return Goal(collective, groups, roots)
+
+
+def _are_ids(value: object) -> TypeGuard[list[int]]:
+    """Whether a value is a list of whole numbers (true is none)."""
+    return isinstance(value, (list, tuple)) and set(map(type, value)) <= {int}
+
+
+def _ids(node: Node, expected: str) -> Group:
+    """A list of device ids."""
+    if _are_ids(node.value):
+        return tuple(node.value)
+    for item in node.items(expected):
+        item.whole(0, MAX_SCHEDULE_DEVICES)
+    raise node.error("is no list of devices", expected)
+
+
+def _groups(node: Node) -> tuple[Group, ...]:
+    """A list of groups; nodes are made only for what is wrong, as there can be many."""
+    expected = "a list of groups, each a list of device numbers"
+    if not isinstance(node.value, (list, tuple)):
+        raise node.error(f"is {shown(node.value)}", expected)
+    return tuple(
+        tuple(group) if _are_ids(group) else _ids(node.item(number), "a list of device numbers")
+        for number, group in enumerate(node.value)
+    )
+
+
+def _roots(keys: dict[str, Node], collective: Collective) -> Group:
+    """The roots of an entry or a goal, one per group; none where the key is absent."""
+    if "roots" not in keys:
+        return ()
+    if collective not in ROOTED:
+        raise keys["roots"].error(f"{collective} has no roots", "roots on Reduce or Broadcast")
+    roots = _ids(keys["roots"], "a list of device numbers, one per group")
+    if not roots:
+        raise keys["roots"].error("is empty", "one device per group")
+    return roots
+
+
+def program_data(program: Program, names: Sequence[str]) -> list[dict[str, str | None]]:
+    """A program's JSON form (model, section 9); names: depth names, 'root' first."""
+    return [
+        {
+            "collective": str(step.collective),
+            "slice": names[step.slice],
+            "form": str(step.form),
+            "ancestor": None if step.ancestor is None else names[step.ancestor],
+        }
+        for step in program
+    ]
+
+
+def schedule_data(schedule: Schedule) -> dict[str, Any]:
+    """A schedule's JSON form (model, section 8); the goal is left out where it is the default."""
+    steps: list[Any] = []
+    for step in schedule.steps:
+        entries = [_entry_data(entry) for entry in step]
+        steps.append(entries[0] if len(entries) == 1 else entries)
+    data: dict[str, Any] = {"devices": schedule.devices, "steps": steps}
+    goal = schedule.goal
+    if goal != Goal():
+        data["goal"] = _entry_data(goal)
+        if not goal.groups:
+            del data["goal"]["groups"]
+    return data
+
+
+def _entry_data(entry: Entry | Goal) -> dict[str, Any]:
+    """An entry or a goal as plain data."""
+    data: dict[str, Any] = {"collective": str(entry.collective), "groups": [list(group) for group in entry.groups]}
+    return data | ({"roots": list(entry.roots)} if entry.roots else {})
+
+
+def _flow(entry: dict[str, Any]) -> str:
+    """An entry on one line of YAML."""
+    words = {key: value if isinstance(value, str) else json.dumps(value) for key, value in entry.items()}
+    return "{" + ", ".join(f"{key}: {word}" for key, word in words.items()) + "}"
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """A schedule as a YAML file's text, a step a line."""
+    data = schedule_data(schedule)
+    lines = [f"devices: {data['devices']}", "steps:" if data["steps"] else "steps: []"]
+    for step in data["steps"]:
+        lines.append(f"  - {_flow(step)}" if isinstance(step, dict) else f"  - [{', '.join(map(_flow, step))}]")
+    if "goal" in data:
+        lines.append(f"goal: {_flow(data['goal'])}")
+    return "\n".join(lines) + "\n"
+
+
+def program_text(program: Program, names: Sequence[str]) -> str:
+    """A program as a YAML file's text, an instruction a line."""
+    steps = program_data(program, names)
+    return "\n".join(["program:", *(f"  - {json.dumps(step)}" for step in steps)] if steps else ["program: []"]) + "\n"

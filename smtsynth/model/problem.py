@@ -1,0 +1,80 @@
+"""Problems (model, sections 3 and 8): what is to be reduced, where, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from smtsynth.errors import InputError
+from smtsynth.model.placement import Axis, check_axes
+from smtsynth.model.program import Collective
+from smtsynth.model.system import System
+from smtsynth.model.units import Number, quantity
+
+MAX_STEPS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction over the axes `over`, with `payload` bytes per device (AllReduce)."""
+
+    over: tuple[str, ...]
+    payload: Fraction
+    collective: Collective = Collective.ALL_REDUCE
+
+    def __init__(
+        self, over: Sequence[str], payload: Number, collective: Collective | str = Collective.ALL_REDUCE
+    ) -> None:
+        if isinstance(over, str) or not over:
+            raise InputError("no axis to reduce over", where="over", expected="a list of at least one axis name")
+        if len(set(over)) < len(over):
+            raise InputError("an axis is there twice", where="over", expected="each axis once")
+        if collective not in list(Collective):
+            raise InputError(f"collective {collective!r} is unknown", expected=", ".join(Collective))
+        amount = quantity(payload, "bytes", where="bytes", bare=True)
+        if amount == 0:
+            raise InputError("is zero", where="bytes", expected="a positive quantity such as '8 GiB'")
+        object.__setattr__(self, "over", tuple(over))
+        object.__setattr__(self, "payload", amount)
+        object.__setattr__(self, "collective", Collective(collective))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a solve: steps of a program (None: the model's default), seconds, bytes of memory of the solver."""
+
+    steps: int | None = None
+    seconds: float | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        steps = self.steps
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS):
+            raise InputError(f"is {steps!r}", where="steps", expected=f"a whole number from 1 to {MAX_STEPS}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise InputError(f"is {self.seconds!r}", where="time", expected="a positive time")
+        if self.memory is not None and self.memory <= 0:
+            raise InputError(f"is {self.memory!r}", where="memory", expected="a positive size")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A system, the axes to place on it, and the reduction to synthesize."""
+
+    system: System
+    axes: tuple[Axis, ...]
+    reduction: Reduction
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", check_axes(self.axes, self.system))
+        names = [axis.name for axis in self.axes]
+        for name in self.reduction.over:
+            if name not in names:
+                raise InputError(f"there is no axis {name!r}", where="over", expected=", ".join(names))
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The rows of the reduced axes, in the order of the axes."""
+        return tuple(row for row, axis in enumerate(self.axes) if axis.name in self.reduction.over)

@@ -1,0 +1,109 @@
+"""Systems (model, section 1; paper, section 2): levels of units joined by uplinks."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from smtsynth.errors import InputError
+from smtsynth.model.units import Number, quantity
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}")
+MAX_DEVICES = 2**40
+
+
+def check_name(name: object, what: str) -> str:
+    """`name` if it can name a level or an axis, else InputError."""
+    if not isinstance(name, str) or NAME.fullmatch(name) is None or name == "root":
+        raise InputError(
+            f"{what} name {str(name)[:70]!r} cannot be used",
+            expected="a letter, then letters, digits, '_' or '-', and not 'root'",
+        )
+    return name
+
+
+def check_size(size: object, what: str) -> int:
+    """`size` if it is a whole number from 1 up, else InputError."""
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_DEVICES:
+        raise InputError(f"{what} is {str(size)[:40]}", expected="a whole number of at least 1")
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level: `size` units below each unit of the level above, each joined to it by an uplink.
+
+    bandwidth: bytes/s of the whole uplink, one direction (full duplex); latency: seconds;
+    per_device: bytes/s that one device can drive of the uplink, or None. Text with units
+    ("8 GB/s", "20 us") and plain numbers in those base units are accepted.
+    """
+
+    name: str
+    size: int
+    bandwidth: Fraction
+    latency: Fraction
+    per_device: Fraction | None
+
+    def __init__(
+        self, name: str, size: int, bandwidth: Number, latency: Number = 0, per_device: Number | None = None
+    ) -> None:
+        put = object.__setattr__
+        put(self, "name", check_name(name, "level"))
+        put(self, "size", check_size(size, f"size of level {name!r}"))
+        for key, value, dimension in (
+            ("bandwidth", bandwidth, "bytes/s"),
+            ("latency", latency, "seconds"),
+            ("per_device", per_device, "bytes/s"),
+        ):
+            if key == "per_device" and value is None:
+                put(self, key, None)
+                continue
+            amount = quantity(value, dimension, where=f"level {name!r}: {key}", bare=True)  # type: ignore[arg-type]
+            if amount == 0 and key != "latency":
+                raise InputError("is zero", where=f"level {name!r}: {key}", expected="a positive quantity")
+            put(self, key, amount)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Levels, outermost first, and a fixed `overhead` (seconds) per step. Devices are numbered by mixed radix."""
+
+    levels: tuple[Level, ...]
+    overhead: Fraction
+
+    def __init__(self, levels: tuple[Level, ...] | list[Level], overhead: Number = 0) -> None:
+        if not levels:
+            raise InputError("a system has no levels", expected="at least one level")
+        names = [level.name for level in levels]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"two levels are named {name!r}", expected="a name of its own for each level")
+        if math.prod(level.size for level in levels) > MAX_DEVICES:
+            raise InputError("the system has too many devices", expected=f"at most {MAX_DEVICES}")
+        object.__setattr__(self, "levels", tuple(levels))
+        object.__setattr__(self, "overhead", quantity(overhead, "seconds", where="overhead", bare=True))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Level sizes, outermost first."""
+        return tuple(level.size for level in self.levels)
+
+    @property
+    def devices(self) -> int:
+        """The number of devices, the product of the level sizes."""
+        return math.prod(self.sizes)
+
+    def below(self, level: int) -> int:
+        """How many devices one unit of `level` (0 = outermost) holds."""
+        return math.prod(self.sizes[level + 1 :])
+
+    def coordinates(self, device: int) -> tuple[int, ...]:
+        """The device's coordinate at every level, outermost first."""
+        return tuple(device // self.below(i) % level.size for i, level in enumerate(self.levels))
+
+    def describe(self, device: int) -> str:
+        """The device in words, e.g. 'node 2, gpu 5'."""
+        places = zip(self.levels, self.coordinates(device), strict=True)
+        return ", ".join(f"{level.name} {place}" for level, place in places)

@@ -1,0 +1,271 @@
+"""Solve: the cheapest program for a placement, or over all placements, with the solver's refutation of anything less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from smtsynth.cost.alphabeta import AlphaBeta
+from smtsynth.cost.bound import any_schedule_bound
+from smtsynth.cost.interface import CostModel
+from smtsynth.cost.prices import Parts, Prices
+from smtsynth.encode import concrete, reduced
+from smtsynth.encode.choice import Choice
+from smtsynth.errors import InputError, InternalError, LimitReached
+from smtsynth.meaning import classes
+from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.placement import Matrix, Placement, check_placement, count_placements, placements
+from smtsynth.model.problem import Limits, Problem
+from smtsynth.model.program import Collective, Form, Instruction, Program, default_steps, instruction_set
+from smtsynth.search.graph import MAX_DEPTH, cheapest_path, class_graph
+from smtsynth.search.incumbent import schemes
+from smtsynth.search.loop import Found, Resources, Status, search
+from smtsynth.search.replay import Replay, replay
+from smtsynth.search.solution import Solution
+from smtsynth.solvers.sat import check_solver
+
+ENCODINGS = ("reduced", "concrete")
+MAX_PLACEMENTS = 100_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to solve: instruction set, step limit (None: the model's), hierarchy, cost model, encoding, solver, bounds.
+
+    With `bounds` the graph of class states gives the first program and a lower bound; without, the loop starts
+    from the schemes people use and gets no bound from outside. The proof is the same.
+    """
+
+    instruction_set: str = "full"
+    steps: int | None = None
+    hierarchy: str = "reduction"
+    cost_model: CostModel = AlphaBeta()
+    encoding: str = "reduced"
+    solver: str = "z3"
+    bounds: bool = True
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        instruction_set(1, self.instruction_set)
+        Limits(steps=self.steps)
+        check_solver(self.solver)
+        if self.encoding not in ENCODINGS:
+            raise InputError(f"encoding {self.encoding!r} is unknown", expected=" or ".join(ENCODINGS))
+        if isinstance(self.jobs, bool) or not isinstance(self.jobs, int) or self.jobs < 1:
+            raise InputError(f"is {self.jobs!r}", where="jobs", expected="a whole number of at least 1")
+
+
+@dataclass(frozen=True)
+class PlacementTask:
+    """The synthesis task of one lowering, for the loop."""
+
+    prices: Prices
+    instructions: tuple[Instruction, ...]
+    steps: int
+    encoding: str
+
+    @property
+    def lowering(self) -> Lowering:
+        """The synthesis hierarchy."""
+        return self.prices.lowering
+
+    def encode(self, bound: int | None, mixed: Iterable[tuple[Instruction, Parts]], blocked: Iterable[Program]) -> Choice:
+        """Constraints on programs that cost less than `bound` ns."""
+        encode = concrete.encode if self.encoding == "concrete" else reduced.encode
+        return encode(self.prices, self.instructions, self.steps, bound, mixed, blocked)  # type: ignore[arg-type]
+
+    def tidy(self, program: Program) -> Program:
+        """Without broadcasts that change nothing, which the reduced encoding admits."""
+        states, kept = classes.initial(self.lowering.depth), []
+        for instruction in program:
+            groups = classes.shape(instruction, self.lowering.depth)
+            after = classes.step(states, instruction.collective, groups)
+            if after is None and instruction.collective is Collective.BROADCAST and self.encoding == "reduced":
+                continue
+            kept.append(instruction)
+            states = after if after is not None else states
+        return tuple(kept)
+
+    def cost(self, program: Program) -> int:
+        """The exact cost in nanoseconds."""
+        return self.prices.program(program)
+
+    def mixed(self, program: Program) -> list[tuple[Instruction, Parts | tuple[int, ...]]]:
+        """Exact price rows for steps whose groups hold different parts."""
+        if self.encoding == "concrete":
+            steps = zip(program, self.prices.steps(program), strict=True)
+            return [(instruction, parts) for instruction, (parts, _) in steps if len(set(parts)) > 1]
+        rows: list[tuple[Instruction, Parts | tuple[int, ...]]] = []
+        states: classes.States | None = classes.initial(self.lowering.depth)
+        for instruction in program:
+            groups = classes.shape(instruction, self.lowering.depth)
+            assert states is not None
+            masks = classes.shares(states, groups)
+            if len(set(masks)) > 1:
+                rows.append((instruction, masks))
+            states = classes.step(states, instruction.collective, groups)
+        return rows
+
+    def replay(self, program: Program) -> Replay:
+        """Whether the program reaches the goal by the rules and the buffers."""
+        return replay(self.lowering, program)
+
+
+def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
+    """The best program on one lowering (see solve)."""
+    start = perf_counter()
+    depth = lowering.depth
+    steps = options.steps or problem.limits.steps or default_steps(depth)
+    prices = Prices(options.cost_model, lowering, problem.reduction.payload)
+    plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
+    allreduce = plain_cost(plain, problem, options.cost_model)
+    bound: int | None = any_schedule_bound(plain, problem.reduction.payload)
+    any_schedule = bound or 0
+    found = Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ())
+    if plain.depth and any(factor.reduced is None for factor in lowering.factors):
+        reason = "a level of this hierarchy is reduced over in part only, and its groups can't tell the parts apart"
+        found, bound = replace(found, status=Status.INFEASIBLE, program=None, cost=None, replay=None, reason=reason), None
+    elif plain.depth:
+        task = PlacementTask(prices, instruction_set(depth, options.instruction_set), steps, options.encoding)
+        first, below = _first(task, options, resources)
+        bound = max(any_schedule, below or 0)
+        found = search(task, first, resources)
+        if found.cost is not None and found.cost < bound:
+            raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns of {lowering.placement}")
+        if found.status is Status.OPTIMAL:
+            bound = found.cost
+        if found.status is Status.INFEASIBLE:
+            bound = None
+    return Solution(
+        status=found.status,
+        lowering=lowering,
+        program=found.program,
+        cost=found.cost,
+        lower_bound=bound,
+        allreduce=allreduce,
+        any_schedule_bound=any_schedule,
+        steps_limit=steps,
+        instruction_set=options.instruction_set,
+        cost_model=options.cost_model.name,
+        solver=options.solver,
+        encoding=options.encoding,
+        layout=found.replay.layout if found.replay else None,
+        reason=found.reason,
+        blocked=found.blocked,
+        loop=found.queries,
+        seconds=perf_counter() - start,
+    )
+
+
+def plain_cost(plain: Lowering, problem: Problem, model: CostModel) -> int:
+    """What one AllReduce over every replica costs, in nanoseconds; 0 where nothing is reduced."""
+    if not plain.depth:
+        return 0
+    whole = Instruction(Collective.ALL_REDUCE, 0, Form.INSIDE_GROUP)
+    return model.price(plain, whole, problem.reduction.payload)
+
+
+def _first(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
+    """Programs to start from, and a lower bound of every program where the graph of classes gives one."""
+    depth, steps = task.lowering.depth, task.steps
+    flags = [bool(factor.reduced) for factor in task.lowering.factors]
+    first = [program for program in schemes(depth, flags, task.instructions) if len(program) <= steps]
+    if options.bounds and depth <= MAX_DEPTH and options.encoding == "reduced":
+        mask = sum(flag << number for number, flag in enumerate(flags))
+        try:
+            graph = class_graph(depth, options.instruction_set, mask)
+            best = cheapest_path(graph, task.prices, steps, resources.deadline)
+        except LimitReached:
+            return first, None
+        if best is not None:
+            return [best[1], *first], best[0]
+    return first, None
+
+
+def solve(
+    problem: Problem,
+    placement: Placement | Matrix | None = None,
+    options: Options | None = None,
+    *,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Solution:
+    """The cheapest program for `placement`, or for the best of all placements (None), with its proof.
+
+    time_limit in seconds for all of it, memory_limit in bytes for each solver process (both default to the
+    problem's limits). Raises InputError where problem and options don't fit. An interrupt (Ctrl-C) ends the
+    search with the best so far, status `feasible`. Source: the model, section 7; the paper, section 5.
+    """
+    options = options or Options()
+    if problem.reduction.collective is not Collective.ALL_REDUCE:
+        raise InputError(f"solve does not take {problem.reduction.collective} yet", expected="AllReduce")
+    start = perf_counter()
+    limit = time_limit if time_limit is not None else problem.limits.seconds
+    Limits(seconds=limit, memory=memory_limit)
+    resources = Resources(
+        deadline=None if limit is None else start + limit,
+        memory=memory_limit or problem.limits.memory,
+        solver=options.solver,
+        progress=progress or (lambda line: None),
+    )
+    if placement is not None:
+        matrix = placement.matrix if isinstance(placement, Placement) else placement
+        chosen = check_placement(matrix, problem.axes, problem.system)
+        return solve_lowering(_lowering(problem, chosen, options), problem, options, resources)
+    count = count_placements(problem.axes, problem.system)
+    if count > MAX_PLACEMENTS:
+        raise LimitReached(f"there are {count} placements; solve takes at most {MAX_PLACEMENTS}: give one by --placement")
+    lowerings = [_lowering(problem, one, options) for one in placements(problem.system, problem.axes)]
+    return _best(_solve_all(lowerings, problem, options, resources), perf_counter() - start)
+
+
+def _lowering(problem: Problem, placement: Placement, options: Options) -> Lowering:
+    return lower(problem.system, placement, problem.reduced, options.hierarchy)
+
+
+def _solve_all(
+    lowerings: Sequence[Lowering], problem: Problem, options: Options, resources: Resources
+) -> tuple[Solution, ...]:
+    """Solve each; placements with the same factors at the same levels have the same answer and are solved once."""
+    keys = [tuple((factor.level, factor.size, factor.reduced) for factor in one.factors) for one in lowerings]
+    distinct = dict(zip(reversed(keys), reversed(lowerings), strict=True))
+    work = list(reversed(distinct.items()))
+    done: dict[tuple[tuple[int, int, bool | None], ...], Solution] = {}
+
+    def one(number: int) -> Solution:
+        resources.progress(f"placement {work[number][1].placement} ({number + 1} of {len(work)} distinct)")
+        return solve_lowering(work[number][1], problem, options, resources)
+
+    if options.jobs == 1:
+        for number, (key, _) in enumerate(work):
+            done[key] = one(number)
+    else:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            futures = [pool.submit(one, number) for number in range(len(work))]
+            try:
+                wait(futures)
+            except KeyboardInterrupt:  # only the main thread sees it
+                resources.interrupted.set()
+            for (key, _), future in zip(work, futures, strict=True):
+                done[key] = future.result()
+    return tuple(replace(done[key], lowering=lowering) for key, lowering in zip(keys, lowerings, strict=True))
+
+
+def _best(solutions: tuple[Solution, ...], seconds: float) -> Solution:
+    """The answer over all placements: the cheapest, optimal if it costs no more than the least lower bound."""
+    solved = [one for one in solutions if one.cost is not None]
+    feasible = [one for one in solutions if one.status is not Status.INFEASIBLE]
+    if not solved:
+        status = Status.UNKNOWN if feasible else Status.INFEASIBLE
+        return replace((feasible or solutions)[0], status=status, seconds=seconds, placements=solutions)
+    best = min(solved, key=lambda one: (one.cost, len(one.program or ())))
+    bound = min(one.lower_bound or 0 for one in feasible)
+    proved = best.status is Status.OPTIMAL and best.cost is not None and best.cost <= bound
+    status = Status.OPTIMAL if proved else Status.FEASIBLE
+    reason = next((one.reason for one in feasible if one.status is not Status.OPTIMAL), None)
+    return replace(
+        best, status=status, lower_bound=bound, reason=None if proved else reason, seconds=seconds, placements=solutions
+    )
