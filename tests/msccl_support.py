@@ -108,7 +108,7 @@ def tree_allreduce(count: int) -> Algorithm:
 
 
 def direct(coll: str, count: int, part: int = 1, **more: object) -> Algorithm:
-    """Allgather or alltoall by one send to each peer, in both modes for allgather, out of place for alltoall."""
+    """Allgather (in both modes) or alltoall (out of place) by one send to each peer."""
     chunks = count * part
     gathers = coll == "allgather"
     gpus = []
@@ -207,7 +207,7 @@ TO_COPY = {"rrc": "r", "rrcs": "rcs", "rrs": "rcs", "re": "cpy"}
 
 
 def mutants(algo: Algorithm, every_offset: bool = False) -> Iterator[Mutant]:
-    """Reduce to copy, changed offsets that the runtime reads (the next one, or each other one), dropped dependencies."""
+    """Reduce to copy, changed offsets that are read (to the next one, or each other one), dropped dependencies."""
     for place, step in algo.steps():
         traits = STEP_TYPES[step.type]
         if step.type in TO_COPY:

@@ -191,6 +191,15 @@ def test_root_in_the_middle_enters_its_unit_again() -> None:
     assert reduce.bottleneck == Bottleneck(0, 1, "up")
 
 
+@pytest.mark.parametrize("groups", [[(2, 6), (0, 1, 4, 5)], [(0, 4), (1, 2, 5, 6)]])
+def test_of_equal_device_shares_the_least_device_is_named(groups: list[tuple[int, ...]]) -> None:
+    """4 bytes at the one device of a pair in node 0, 8 at the two of a group of four: all three carry 4."""
+    system = System([Level("node", 2, 1000, 0, 1), Level("gpu", 4, 1000)])
+    cost = MODEL.step(system, [GroupLoad(Collective.BROADCAST, groups, (), [Fraction(4), Fraction(8)])])
+    assert cost.transfer == 4
+    assert cost.bottleneck == Bottleneck(0, 0, "up", 0)
+
+
 def test_entries_of_a_mixed_step_add_up() -> None:
     """Loads on a shared uplink add, the latency is the larger one, the overhead is paid once."""
     system = System([Level("node", 2, 1, 10), Level("gpu", 4, 100, 1)], 5)
@@ -250,6 +259,17 @@ def test_schedule_steps_use_what_groups_hold() -> None:
     goal = Goal(Collective.ALL_GATHER)
     (cost,) = simulate_schedule(MODEL, system, Schedule(4, (gather,), goal), Fraction(8))
     assert cost.transfer == 3 * 2
+
+
+def test_schedule_roots_are_used() -> None:
+    """From device 2 the chain 2, 0, 1, 3 crosses the nodes twice, from device 0 once."""
+    system = System([Level("node", 2, 1, 10), Level("gpu", 2, 1)])
+    latencies = []
+    for roots in ((), (0,), (2,)):
+        entry = Entry(Collective.BROADCAST, ((0, 1, 2, 3),), roots)
+        (cost,) = simulate_schedule(MODEL, system, Schedule(4, ((entry,),)), Fraction(1))
+        latencies.append(cost.latency)
+    assert latencies == [10, 10, 20]
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)

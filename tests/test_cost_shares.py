@@ -111,6 +111,13 @@ def test_unequal_members_count_by_the_largest_and_a_broadcast_by_its_root() -> N
     assert broadcast == [[[1]], [[half]], [[half]]]
 
 
+def test_a_reduce_leaves_all_at_its_root() -> None:
+    """Wherever the root stands in its group."""
+    reduce = (Entry(Collective.REDUCE, ((0, 1, 2),), (2,)),)
+    parts = (Entry(Collective.ALL_REDUCE, ((0, 1), (2,))),)
+    assert list(piece_shares(Schedule(3, (reduce, parts)))) == [[[1]], [[0, 1]]]
+
+
 def test_an_instruction_without_groups_is_free() -> None:
     system = System([Level("a", 3, 1, 1)], 1)
     where = lower(system, check_placement([[3]], [Axis("x", 3)], system), [0])

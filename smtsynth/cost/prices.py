@@ -54,7 +54,9 @@ class Prices:
         """Per step of a program: the parts that its groups hold, and its price."""
         result = []
         for instruction, shares in zip(program, class_shares(self.lowering.sizes, program), strict=True):
-            parts = tuple(shares[kind] for kind in group_types(self.lowering.depth, instruction.span(self.lowering.depth)))
+            parts = tuple(
+                shares[kind] for kind in group_types(self.lowering.depth, instruction.span(self.lowering.depth))
+            )
             result.append((parts, self.price(instruction, parts)))
         return result
 

@@ -47,7 +47,9 @@ class Choice:
         clauses = self.clauses
         allowed = set(self.instructions)
         for step in range(1, self.steps + 1):
-            with clauses.family("one-instruction", "Every step has exactly one collective on one kind of groups, or is idle."):
+            with clauses.family(
+                "one-instruction", "Every step has exactly one collective on one kind of groups, or is idle."
+            ):
                 clauses.exactly_one([self.idle(step), *(self.on(step, span) for span in self.spans)])
                 clauses.exactly_one([self.idle(step), *(self.does(step, collective) for collective in Collective)])
             with clauses.family("instruction-set", "Only instructions of the set are used."):

@@ -28,9 +28,11 @@ class Clauses:
     count: int = 0
     _guard: Clause = ()
     _skip: bool = False
+    _scope: tuple[Hashable, ...] = ()
 
     def var(self, *name: Hashable) -> Literal:
-        """The variable of this name, made at first use."""
+        """The variable of this name in the present scope, made at first use."""
+        name = self._scope + name
         found = self.names.get(name)
         if found is None:
             found = self.names[name] = self.fresh()
@@ -59,6 +61,15 @@ class Clauses:
             yield
         finally:
             self._guard = before
+
+    @contextmanager
+    def scope(self, name: Hashable) -> Iterator[None]:
+        """Variables named inside are apart from those of the same name outside."""
+        before, self._scope = self._scope, (*self._scope, name)
+        try:
+            yield
+        finally:
+            self._scope = before
 
     def add(self, *literals: Literal) -> None:
         """At least one of `literals` holds. Repeated literals are joined; tautologies and repeated clauses dropped."""

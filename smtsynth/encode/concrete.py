@@ -117,7 +117,10 @@ class Matrices:
             clauses.add(-now)
         else:
             row = self.row(time, device, chunk - 1)
-            was, one_less = self.before(time, device, chunk - 1, number), self.before(time, device, chunk - 1, number - 1)
+            was, one_less = (
+                self.before(time, device, chunk - 1, number),
+                self.before(time, device, chunk - 1, number - 1),
+            )
             clauses.imply([was], now)
             clauses.imply([row, one_less], now)
             clauses.imply([now, -row], was)
@@ -150,9 +153,7 @@ class Matrices:
         with family("equal-counts", "Members of a gather hold the same number of chunks."):
             for device in group[1:]:
                 for number in range(1, len(self.devices) + 1):
-                    clauses.equal(
-                        [on, gather], self.number(before, device, number), self.number(before, root, number)
-                    )
+                    clauses.equal([on, gather], self.number(before, device, number), self.number(before, root, number))
         with family("disjoint-rows", "No chunk is in two members of a gather."):
             for one, two in combinations(group, 2):
                 for chunk in self.devices:
@@ -199,7 +200,9 @@ class Matrices:
                 for contributor in self.devices:
                     now = self.bit(step, device, chunk, contributor)
                     total = self._total(step, group, chunk, contributor)
-                    with family("sum-result", "After AllReduce or AllGather everyone has the sum, after Reduce the root."):
+                    with family(
+                        "sum-result", "After AllReduce or AllGather everyone has the sum, after Reduce the root."
+                    ):
                         for does in (all_reduce, gather) if device != root else (all_reduce, gather, reduce):
                             clauses.equal([on, does], now, total)
                     with family("reduce-empties", "After a Reduce the others have nothing."):
@@ -279,7 +282,9 @@ def encode(
     """
     lowering = prices.lowering
     if lowering.size > MAX_DEVICES:
-        raise LimitReached(f"the concrete encoding takes at most {MAX_DEVICES} devices per replica, not {lowering.size}")
+        raise LimitReached(
+            f"the concrete encoding takes at most {MAX_DEVICES} devices per replica, not {lowering.size}"
+        )
     choice = Choice(clauses if clauses is not None else Clauses(), lowering.depth, steps, instructions)
     choice.define()
     states = Matrices(choice, lowering.sizes, range(lowering.size))

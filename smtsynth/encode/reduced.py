@@ -101,13 +101,17 @@ class Classes:
         with family("members-alike", "Members of a reduction or a gather hold alike, but for the joined factors' own."):
             for member in rest:
                 self._same([on, -broadcast], before, member, before, root)
-        with family("joined-rows", "A reduction or broadcast needs all rows along the joined factors, a gather its own."):
+        with family(
+            "joined-rows", "A reduction or broadcast needs all rows along the joined factors, a gather its own."
+        ):
             for factor in joined:
                 rows = self.rows(before, root, factor)
                 for does in (all_reduce, scatter, reduce, broadcast):
                     imply([on, does], rows)
                 imply([on, gather], -rows)
-        with family("joined-contributors", "Along the joined factors a reduction needs own contributors, a broadcast all."):
+        with family(
+            "joined-contributors", "Along the joined factors a reduction needs own contributors, a broadcast all."
+        ):
             for factor in joined:
                 total = self.contributors(before, root, factor)
                 for does in (all_reduce, scatter, reduce):
@@ -176,7 +180,7 @@ def encode(
     blocked: Iterable[Program] = (),
     clauses: Clauses | None = None,
 ) -> Choice:
-    """Clauses that hold for the programs of at most `steps` of `instructions` that cost less than `bound` ns (None: at all).
+    """Clauses that hold for programs of at most `steps` of `instructions` that cost less than `bound` ns (None: any).
 
     mixed: (instruction, rows mask per group kind) that get their exact price; blocked: prefixes that are excluded.
     Returns the choice; its `clauses` are the encoding, its `decode` reads a model.

@@ -21,6 +21,7 @@ from smtsynth.model.program import Collective
 from smtsynth.model.system import MAX_DEVICES, Level, System
 from smtsynth.model.units import exact_text
 
+MAX_PROBLEM_VALUES = 2**16
 MAX_LEVELS = 16
 MAX_AXES = 16
 COLLECTIVES = [str(collective) for collective in Collective]
@@ -28,7 +29,7 @@ COLLECTIVES = [str(collective) for collective in Collective]
 
 def read_problem(path: Path) -> Problem:
     """The problem of a YAML or JSON file ('-': standard input). InputError names file, line and key."""
-    return problem_of(read_data(path), label(path))
+    return problem_of(read_data(path, MAX_PROBLEM_VALUES), label(path))
 
 
 def problem_of(data: object, where: str) -> Problem:
@@ -44,7 +45,7 @@ def problem_of(data: object, where: str) -> Problem:
 
 def _system(node: Node) -> System:
     """A system: its levels, or a preset and other sizes for some of its levels."""
-    if "preset" in node.entries("a mapping with the key levels, or preset"):
+    if "preset" in node.keys("a mapping with the key levels, or preset"):
         keys = node.fields(("preset",), ("sizes",))
         name = keys["preset"].word(preset_names())
         sizes: dict[str, int] = {}
@@ -61,9 +62,7 @@ def _system(node: Node) -> System:
             raise node.moved(error) from None
     keys = node.fields(("levels",), ("overhead",))
     overhead = keys["overhead"].amount("seconds", zero=True) if "overhead" in keys else Fraction(0)
-    found = [_level(level) for level in keys["levels"].items("a list of levels, outermost first")]
-    if len(found) > MAX_LEVELS:
-        raise keys["levels"].error(f"holds {len(found)} levels", f"at most {MAX_LEVELS}")
+    found = [_level(level) for level in keys["levels"].items("a list of levels, outermost first", MAX_LEVELS)]
     try:
         return System(found, overhead)
     except InputError as error:
@@ -87,14 +86,12 @@ def _level(node: Node) -> Level:
 def _axes(node: Node, system: System) -> tuple[Axis, ...]:
     """The axes, name to size, in file order."""
     axes = []
-    for name, size in node.entries("a mapping of axis names to sizes").items():
+    for name, size in node.entries("a mapping of axis names to sizes", MAX_AXES).items():
         number = size.whole(1, MAX_DEVICES)
         try:
             axes.append(Axis(name, number))
         except InputError as error:
             raise size.moved(error) from None
-    if len(axes) > MAX_AXES:
-        raise node.error(f"holds {len(axes)} axes", f"at most {MAX_AXES}")
     try:
         return check_axes(axes, system)
     except InputError as error:
@@ -105,7 +102,7 @@ def _reduction(node: Node, axes: tuple[Axis, ...]) -> Reduction:
     """What is reduced: over which axes, how many bytes per device, by which collective."""
     keys = node.fields(("over", "bytes"), ("collective",))
     names = [axis.name for axis in axes]
-    over = [item.word(names) for item in keys["over"].items("a list of axis names")]
+    over = [item.word(names) for item in keys["over"].items("a list of axis names", MAX_AXES)]
     payload = keys["bytes"].amount("bytes", bare=True)
     collective = "AllReduce"
     if "collective" in keys:

@@ -48,33 +48,49 @@ class Node:
         what = error.what if len(error.what) <= 300 else error.what[:300] + "…"
         return InputError(what, where=self.where, expected=error.expected)
 
-    def _child(self, key: str) -> Node:
+    def _under(self, key: str) -> str:
+        """The path of a key of this mapping."""
+        return f"{self.path}.{key[:60]}" if self.path else key[:60]
+
+    def child(self, key: str) -> Node:
+        """The value of a key of this mapping."""
         value = self.value
         assert isinstance(value, dict)
         line = value.line_of(key) if isinstance(value, Table) else self.line
-        return Node(value[key], self.file, line, f"{self.path}.{key}" if self.path else key)
+        return Node(value[key], self.file, line, self._under(key))
 
-    def fields(self, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
-        """The entries of a mapping with fixed keys; InputError for another key, naming the known ones, or one less."""
-        known = [*required, *optional]
-        entries = self.entries(f"a mapping with the keys {', '.join(known)}")
-        for key, node in entries.items():
-            if key not in known:
-                raise node.error(f"is unknown{closest(key, known)}", f"one of {', '.join(known)}")
-        for key in required:
-            if key not in entries:
-                line = place(self.file, self.line, f"{self.path}.{key}" if self.path else key)
-                raise InputError("is missing", where=line, expected=f"keys {', '.join(required)}")
-        return entries
-
-    def entries(self, expected: str) -> dict[str, Node]:
-        """The entries of a mapping whose keys are free, in file order."""
+    def keys(self, expected: str) -> list[str]:
+        """The keys of a mapping, in file order."""
         if not isinstance(self.value, dict):
             raise self.error(f"is {shown(self.value)}", expected)
         for key in self.value:
             if not isinstance(key, str):
                 raise self.error(f"a key is {shown(key)}", "text")
-        return {key: self._child(key) for key in self.value}
+        return list(self.value)
+
+    def fields(self, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Node]:
+        """The entries of a mapping with fixed keys; InputError for another key, naming the known ones, or one less."""
+        known = [*required, *optional]
+        keys = self.keys(f"a mapping with the keys {', '.join(known)}")
+        for key in keys:
+            if key not in known:
+                raise self.child(key).error(f"is unknown{closest(key, known)}", f"one of {', '.join(known)}")
+        for key in required:
+            if key not in keys:
+                where = place(self.file, self.line, self._under(key))
+                raise InputError("is missing", where=where, expected=f"keys {', '.join(required)}")
+        return {key: self.child(key) for key in keys}
+
+    def entries(self, expected: str, most: int) -> dict[str, Node]:
+        """The entries of a mapping whose keys are free, in file order; at most `most`."""
+        keys = self.keys(expected)
+        self._count(len(keys), most)
+        return {key: self.child(key) for key in keys}
+
+    def _count(self, length: int, most: int | None) -> None:
+        """InputError if there is more here than may be."""
+        if most is not None and length > most:
+            raise self.error(f"holds {length} entries", f"at most {most}")
 
     def item(self, index: int) -> Node:
         """One item of a list."""
@@ -83,10 +99,11 @@ class Node:
         line = value.line_of(index) if isinstance(value, Items) else self.line
         return Node(value[index], self.file, line, f"{self.path}[{index}]")
 
-    def items(self, expected: str) -> Iterator[Node]:
-        """The items of a list, in order; InputError at once where it is no list."""
+    def items(self, expected: str, most: int | None = None) -> Iterator[Node]:
+        """The items of a list, in order; InputError at once where it is no list or holds more than `most`."""
         if not isinstance(self.value, (list, tuple)):
             raise self.error(f"is {shown(self.value)}", expected)
+        self._count(len(self.value), most)
         return (self.item(index) for index in range(len(self.value)))
 
     def text(self, expected: str) -> str:

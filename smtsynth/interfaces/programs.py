@@ -6,14 +6,14 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from smtsynth.errors import InputError
 from smtsynth.interfaces.nodes import Node
 from smtsynth.interfaces.tables import shown
-from smtsynth.interfaces.yamltext import Path, label, parse_data, read_text
-from smtsynth.model.program import Collective, Form, Program, instruction_of, parse_program
+from smtsynth.interfaces.yamltext import Path, is_json, label, parse_data, read_text
+from smtsynth.model.program import CALL, Collective, Form, Program, instruction_of
 from smtsynth.model.schedule import Entry, Goal, Group, Schedule, Step, check_schedule
 
 MAX_SCHEDULE_DEVICES = 2**20
@@ -22,32 +22,39 @@ COLLECTIVES = [str(collective) for collective in Collective]
 FORMS = [str(form) for form in Form]
 ROOTED = (Collective.REDUCE, Collective.BROADCAST)
 
-_CALL = re.compile(r"\s*\w+\s*\(")
+CALL_EXAMPLE = "Collective(slice, Form) or Collective(slice, Form(ancestor))"
+
+_LOOKS_LIKE_CALL = re.compile(r"\s*\w+\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
 class RawStep:
-    """One step as a file has it: short text, or the four words (collective, slice, form, ancestor)."""
+    """One step as a file has it: where it stands, and its four words."""
 
     where: str
-    words: str | tuple[str, str, str, str | None]
+    collective: str
+    slice: str
+    form: str
+    ancestor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RawProgram:
-    """A program whose slices and ancestors are still names: only a lowering knows the depths they stand for."""
+    """A program whose slices and ancestors are still names: only a lowering knows the depths they stand for.
+
+    matrix and hierarchy: those of the answer of solve it was taken from (the matrix unchecked), else None.
+    """
 
     steps: tuple[RawStep, ...]
+    matrix: Any = None
+    hierarchy: str | None = None
 
     def resolve(self, names: Sequence[str]) -> Program:
         """The program over depth names `names` ('root' first). Raises InputError naming the step's place."""
-        program: list[Any] = []
+        program = []
         for step in self.steps:
             try:
-                if isinstance(step.words, str):
-                    program += parse_program(step.words, names)
-                else:
-                    program.append(instruction_of(*step.words, names))
+                program.append(instruction_of(step.collective, step.slice, step.form, step.ancestor, names))
             except InputError as error:
                 raise InputError(error.what, where=step.where, expected=error.expected) from None
         return tuple(program)
@@ -60,13 +67,13 @@ def read_program_or_schedule(path: Path) -> RawProgram | Schedule:
     short text, and short text itself in place of a file name.
     """
     name = str(path)
-    if _CALL.match(name) and not os.path.exists(name):
+    if _LOOKS_LIKE_CALL.match(name) and not os.path.exists(name):
         return _short_text(name, "program")
     text = read_text(path)
     plain = re.sub(r"(?m)(^|[ \t])#.*$", "", text)
-    if _CALL.match(plain):
+    if _LOOKS_LIKE_CALL.match(plain):
         return _short_text(plain, label(path))
-    return program_or_schedule_of(parse_data(text, label(path), is_json=name.lower().endswith(".json")), label(path))
+    return program_or_schedule_of(parse_data(text, label(path), is_json=is_json(path)), label(path))
 
 
 def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule:
@@ -74,38 +81,71 @@ def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule:
     root = Node.root(data, where)
     if isinstance(data, str):
         return _short_text(data, where)
-    keys = root.entries("a program (key program), a schedule (keys devices, steps) or the output of solve --json")
+    keys = root.keys("a program (key program), a schedule (keys devices, steps) or the output of solve --json")
+    if "program" in keys and "status" in keys:
+        return _answer(root)
     if "program" in keys:
-        if "status" not in keys:
-            keys = root.fields(("program",))
-        elif keys["program"].value is None:
-            status = keys["status"].value
-            raise keys["program"].error(f"there is none in this answer (status {shown(status)})", "a program")
-        return _program(keys["program"])
+        return _program(root.fields(("program",))["program"])
     if "devices" in keys or "steps" in keys:
         return _schedule(root)
     if "system" in keys:
-        raise root.error("is a problem", "a program or a schedule")
+        raise root.error("is a problem file", "a program or a schedule")
     root.fields(("program",), ("devices", "steps", "goal"))
     raise root.error("holds no program and no schedule", "the key program, or devices and steps")
 
 
-def _checked(steps: Sequence[RawStep], where: str) -> RawProgram:
-    """The raw program, unless it has too many steps."""
-    if len(steps) > MAX_PROGRAM_STEPS:
-        raise InputError(f"has {len(steps)} steps", where=where, expected=f"at most {MAX_PROGRAM_STEPS}")
-    return RawProgram(tuple(steps))
+def _answer(root: Node) -> RawProgram:
+    """The program of an answer of solve, with its placement and hierarchy where the answer has them."""
+    found = root.child("program")
+    if found.value is None:
+        raise found.error(f"there is none in this answer (status {shown(root.child('status').value)})", "a program")
+    program, keys, matrix, hierarchy = _program(found), root.keys("an answer of solve"), None, None
+    if "placement" in keys and root.child("placement").value is not None:
+        placement = root.child("placement")
+        if "matrix" in placement.keys("a mapping with the keys axes, matrix"):
+            matrix = placement.child("matrix").value
+    if "hierarchy" in keys and root.child("hierarchy").value is not None:
+        hierarchy = root.child("hierarchy").text("a hierarchy")
+    return replace(program, matrix=matrix, hierarchy=hierarchy)
 
 
 def _short_text(text: str, where: str) -> RawProgram:
     """Steps of short text, split at semicolons and line ends."""
+    if not text.strip():
+        raise InputError("is empty", where=where, expected=f"steps such as {CALL_EXAMPLE}")
+    if text.count(";") + text.count("\n") > 4 * MAX_PROGRAM_STEPS:
+        raise InputError("is too long", where=where, expected=f"at most {MAX_PROGRAM_STEPS} steps")
+    several = "\n" in text.strip()
     steps: list[RawStep] = []
     for number, line in enumerate(text.split("\n"), 1):
         for part in line.split(";"):
             if part.strip():
-                place = f"{where}:{number}" if "\n" in text.strip() else where
-                steps.append(RawStep(f"{place}: step {len(steps) + 1}", part.strip()))
-    return _checked(steps, where)
+                place = f"{where}:{number}" if several else where
+                steps.append(_call(part.strip(), f"{place}: step {len(steps) + 1}"))
+                _count(steps, where)
+    return RawProgram(tuple(steps))
+
+
+def _count(steps: Sequence[RawStep], where: str) -> None:
+    """InputError where a program has more steps than any has."""
+    if len(steps) > MAX_PROGRAM_STEPS:
+        raise InputError("has too many steps", where=where, expected=f"at most {MAX_PROGRAM_STEPS}")
+
+
+def _call(part: str, where: str) -> RawStep:
+    """A step of short text."""
+    match = CALL.fullmatch(part)
+    if match is None:
+        raise InputError(f"{shown(part)} is not an instruction", where=where, expected=CALL_EXAMPLE)
+    collective, slice_, form, ancestor = (Node(word, where) for word in match.groups())
+    return _step(where, collective, slice_, form, ancestor)
+
+
+def _step(where: str, collective: Node, slice_: Node, form: Node, ancestor: Node | None) -> RawStep:
+    """A step of four words, as far as they can be checked without a lowering."""
+    level = "a level name or root"
+    above = None if ancestor is None or ancestor.value is None else ancestor.text(level)
+    return RawStep(where, collective.word(COLLECTIVES), slice_.text(level), form.word(FORMS), above)
 
 
 def _program(node: Node) -> RawProgram:
@@ -116,17 +156,11 @@ def _program(node: Node) -> RawProgram:
     for item in node.items("a list of steps, or their short text"):
         if isinstance(item.value, str):
             steps += _short_text(item.value, item.where).steps
-            continue
-        keys = item.fields(("collective", "slice", "form"), ("ancestor",))
-        ancestor = keys.get("ancestor")
-        words = (
-            keys["collective"].word(COLLECTIVES),
-            keys["slice"].text("a level name or root"),
-            keys["form"].word(FORMS),
-            None if ancestor is None or ancestor.value is None else ancestor.text("a level name or root"),
-        )
-        steps.append(RawStep(item.where, words))
-    return _checked(steps, node.where)
+        else:
+            keys = item.fields(("collective", "slice", "form"), ("ancestor",))
+            steps.append(_step(item.where, keys["collective"], keys["slice"], keys["form"], keys.get("ancestor")))
+        _count(steps, node.where)
+    return RawProgram(tuple(steps))
 
 
 def _schedule(root: Node) -> Schedule:

@@ -13,12 +13,13 @@ from typing import Any
 
 from smtsynth.errors import InputError
 
-MAX_EVENTS = 2**21
+MAX_EVENTS = 2**20
 MAX_DEPTH = 50
 TOO_DEEP = f"at most {MAX_DEPTH} levels"
 
 Event = tuple[str, object, int]
-"""'{' or '[' opens, '}' closes either, '=' is a scalar with its value; then the line, from 1."""
+"""'{' or '[' opens, '}' closes either, '=' is a scalar with its value, '!' one that is refused, with its InputError;
+then the line, from 1."""
 
 _PLAIN = re.compile(r"[\w.\-\[\]]+")
 
@@ -86,8 +87,9 @@ def place(file: str, line: int | None, path: str) -> str:
 class _Composer:
     """Builds data from events with a stack of its own."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, most: int) -> None:
         self.where = where
+        self.most = most
         self.root: Any = None
         self.stack: list[Table | Items] = []
         self.keys: list[str | None] = []  # for every open Table, the key whose value is being read
@@ -97,7 +99,7 @@ class _Composer:
         path = ""
         for holder, open_key in zip(self.stack, self.keys, strict=True):
             if isinstance(holder, Items):
-                path += f"[{max(len(holder) - 1, 0)}]"
+                path += f"[{len(holder) - (holder is not self.stack[-1])}]"
             elif open_key is not None or key is not None:
                 path += f".{(open_key if open_key is not None else key or '')[:60]}"
         return InputError(what, where=place(self.where, line, path.lstrip(".")), expected=expected)
@@ -129,13 +131,16 @@ class _Composer:
     def run(self, events: Iterable[Event]) -> Any:
         """The data of all events."""
         stack, keys = self.stack, self.keys
+        top: Table | Items | None = None
         for count, (kind, value, line) in enumerate(events):
-            if count > MAX_EVENTS:
-                raise InputError("holds too many values", where=self.where, expected=f"at most {MAX_EVENTS}")
-            top = stack[-1] if stack else None
+            if count >= self.most:
+                raise InputError("holds too many values", where=self.where, expected=f"at most {self.most}")
             if kind == "}":
                 stack.pop()
                 keys.pop()
+                top = stack[-1] if stack else None
+            elif kind == "!" and isinstance(value, InputError):
+                raise self.fault(value.what, line, value.expected or "a number")
             elif isinstance(top, Table) and keys[-1] is None:
                 self.key(top, kind, value, line)
                 continue
@@ -146,6 +151,7 @@ class _Composer:
                     raise InputError("is nested too deeply", where=f"{self.where}:{line}", expected=TOO_DEEP)
                 item = Table(line) if kind == "{" else Items(line)
                 self.put(top, item, line)
+                top = item
                 stack.append(item)
                 keys.append(None)
                 continue
@@ -154,7 +160,9 @@ class _Composer:
         return self.root
 
 
-def compose(events: Iterable[Event], where: str) -> Any:
-    """The data of an event stream: Table, Items and scalars. Raises InputError for duplicate keys, keys that are
-    not text, too many values and too deep nesting; `where` names the file in messages."""
-    return _Composer(where).run(events)
+def compose(events: Iterable[Event], where: str, most: int = MAX_EVENTS) -> Any:
+    """The data of an event stream: Table, Items and scalars; `where` names the file in messages.
+
+    Raises InputError for duplicate keys, keys that are not text, more than `most` events and too deep nesting.
+    """
+    return _Composer(where, most).run(events)

@@ -24,10 +24,11 @@ MAX_BYTES = 16 * 2**20
 Path = str | os.PathLike[str]
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,29})")
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
 _NUMERIC = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?\.(?:inf|nan)", re.IGNORECASE)
+_STARTS = {yaml.ScalarEvent, yaml.MappingStartEvent, yaml.SequenceStartEvent, yaml.AliasEvent}
 _FIRST_OF_NUMBER = frozenset("+-.0123456789")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _TRUE, _FALSE, _NULL = {"true", "yes", "on"}, {"false", "no", "off"}, {"", "~", "null"}
@@ -88,40 +89,47 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-16" if utf16 else "utf-8-sig")
 
 
-def read_data(path: Path) -> Any:
+def read_data(path: Path, most: int = MAX_EVENTS) -> Any:
     """The data of a YAML or JSON file (JSON where its name ends in .json): Table, Items and scalars."""
-    return parse_data(read_text(path), label(path), is_json=os.fspath(path).lower().endswith(".json"))
+    return parse_data(read_text(path), label(path), is_json=is_json(path), most=most)
 
 
-def parse_data(text: str, where: str, *, is_json: bool = False) -> Any:
-    """The data of a YAML or JSON text; `where` names it in messages. Raises InputError."""
+def is_json(path: Path) -> bool:
+    """Whether a file is JSON by its name."""
+    return os.fspath(path).lower().endswith(".json")
+
+
+def parse_data(text: str, where: str, *, is_json: bool = False, most: int = MAX_EVENTS) -> Any:
+    """The data of a YAML or JSON text of at most `most` values; `where` names it in messages. Raises InputError."""
     if not text.strip():
         raise InputError("is empty", where=where, expected="YAML or JSON")
     events = _json_events(text, where) if is_json else _yaml_events(text, where)
-    data = compose(events, where)
+    data = compose(events, where, most)
     if data is None:
         raise InputError("is empty", where=where, expected="YAML or JSON")
     return data
 
 
-def _scalar(text: str, where: str) -> object:
-    """A plain YAML scalar or JSON literal: None, bool, int, Decimal or str. Numbers out of bounds are refused."""
-    if text[:1] in _FIRST_OF_NUMBER and _NUMERIC.fullmatch(text):
-        if _LEADING_ZERO.fullmatch(text):
-            raise InputError(f"{shown(text)} starts with a zero", where=where, expected="no leading zeros")
+def _scalar(text: str) -> tuple[str, object]:
+    """The event of a plain YAML scalar or JSON number: '=' and None, bool, int, Decimal or str, or '!' and why not."""
+    if text[:1] in _FIRST_OF_NUMBER:
         if _INTEGER.fullmatch(text):
-            return int(text)
-        if _DECIMAL.fullmatch(text):
-            return Decimal(text)
-        what = f"{shown(text)} is too long or no finite number"
-        raise InputError(what, where=where, expected="a number of at most 30 digits, with an exponent of at most two")
+            return "=", int(text)
+        if _NUMERIC.fullmatch(text):
+            if _LEADING_ZERO.fullmatch(text):
+                return "!", InputError(f"{shown(text)} starts with a zero", expected="no leading zeros")
+            if _DECIMAL.fullmatch(text):
+                return "=", Decimal(text)
+            finite = text.lower().strip("+-") not in (".inf", ".nan")
+            what = f"{shown(text)} is {'too long' if finite else 'no finite number'}"
+            return "!", InputError(what, expected="a number of at most 30 digits, with an exponent of at most two")
     if len(text) <= 5:
         word = text.lower()
         if word in _NULL:
-            return None
+            return "=", None
         if word in _TRUE or word in _FALSE:
-            return word in _TRUE
-    return text
+            return "=", word in _TRUE
+    return "=", text
 
 
 def _yaml_events(text: str, where: str) -> Iterator[Event]:
@@ -130,34 +138,42 @@ def _yaml_events(text: str, where: str) -> Iterator[Event]:
     event: Any
     try:
         for event in yaml.parse(text, Loader=_LOADER):
+            kind = type(event)
             line = event.start_mark.line + 1
-            if getattr(event, "anchor", None) is not None:
-                what = "uses a YAML anchor or alias (& or *)"
-                raise InputError(what, where=f"{where}:{line}", expected="the value written out in each place")
-            if getattr(event, "tag", None) is not None:
-                raise InputError("uses a YAML tag (!)", where=f"{where}:{line}", expected="plain values")
-            if isinstance(event, yaml.ScalarEvent):
-                plain = event.implicit[0]
-                yield "=", _scalar(event.value, f"{where}:{line}") if plain else event.value, line
-            elif isinstance(event, yaml.MappingStartEvent):
+            if kind in _STARTS and (event.anchor is not None or getattr(event, "tag", None) is not None):
+                what, expected = "uses a YAML anchor or alias (& or *)", "the value written out in each place"
+                if event.anchor is None:
+                    what, expected = "uses a YAML tag (!)", "plain values"
+                raise InputError(what, where=f"{where}:{line}", expected=expected)
+            if kind is yaml.ScalarEvent:
+                if event.implicit[0]:
+                    yield *_scalar(event.value), line
+                else:
+                    yield "=", event.value, line
+            elif kind is yaml.MappingStartEvent:
                 yield "{", None, line
-            elif isinstance(event, yaml.SequenceStartEvent):
+            elif kind is yaml.SequenceStartEvent:
                 yield "[", None, line
-            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 yield "}", None, line
-            elif isinstance(event, yaml.DocumentStartEvent):
+            elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
                     raise InputError("a second YAML document begins", where=f"{where}:{line}", expected="one document")
     except yaml.YAMLError as error:
-        mark: Any = getattr(error, "problem_mark", None)
-        what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be parsed")
-        if mark is not None:
-            line_text = text.split("\n", mark.line + 1)[mark.line : mark.line + 1]
-            if line_text and line_text[0][: mark.column + 1].strip(" \t-?:") == "" and "\t" in line_text[0]:
-                what, expected = "a tab is used for indentation", "spaces"
-        place = where if mark is None else f"{where}:{mark.line + 1}"
-        raise InputError(f"bad YAML: {what[:200]}", where=place, expected=expected) from None
+        raise _yaml_error(error, text, where) from None
+
+
+def _yaml_error(error: yaml.YAMLError, text: str, where: str) -> InputError:
+    """What is wrong with a YAML text, in one line."""
+    mark: Any = getattr(error, "problem_mark", None)
+    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be parsed")
+    if mark is None:
+        return InputError(f"bad YAML: {what[:200]}", where=where, expected="YAML")
+    line = text.split("\n", mark.line + 1)[mark.line : mark.line + 1]
+    if line and "\t" in line[0][: mark.column + 1] and not line[0][: mark.column + 1].strip(" \t-?:"):
+        what = "a tab is used for indentation"
+    return InputError(f"bad YAML: {what[:200]}", where=f"{where}:{mark.line + 1}", expected="YAML, indented by spaces")
 
 
 def _json_events(text: str, where: str) -> Iterator[Event]:
@@ -186,6 +202,6 @@ def _json_events(text: str, where: str) -> Iterator[Event]:
         elif token in _JSON_WORDS:
             yield "=", _JSON_WORDS[token], line
         elif token in ("NaN", "Infinity", "-Infinity"):
-            raise InputError(f"{token} is no finite number", where=f"{where}:{line}", expected="JSON")
+            yield "!", InputError(f"{token} is no finite number", expected="a number"), line
         else:
-            yield "=", _scalar(token, f"{where}:{line}"), line
+            yield *_scalar(token), line

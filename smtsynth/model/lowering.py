@@ -137,9 +137,7 @@ def span_groups(sizes: Sequence[int], instruction: Instruction) -> npt.NDArray[n
     return index.transpose(0, 2, 1).reshape(-1, index.shape[1])
 
 
-def lower(
-    system: System, placement: Placement, reduced: Sequence[int], hierarchy: str = "reduction"
-) -> Lowering:
+def lower(system: System, placement: Placement, reduced: Sequence[int], hierarchy: str = "reduction") -> Lowering:
     """The synthesis hierarchy of a reduction over matrix rows `reduced` (paper, section 5).
 
     hierarchy: `reduction` (rows of the reduction, collapsed by level), `reduction-factors` (the same, not

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -40,6 +40,19 @@ class Placement:
 def show_matrix(matrix: Matrix) -> str:
     """The matrix as the paper and `--placement` write it: [[1,4],[4,4]]."""
     return "[" + ",".join("[" + ",".join(map(str, row)) + "]" for row in matrix) + "]"
+
+
+def axes_of(axes: Mapping[str, int] | Sequence[Axis]) -> tuple[Axis, ...]:
+    """Axis objects from {name: size}, in its order, or as they are."""
+    return tuple(Axis(name, size) for name, size in axes.items()) if isinstance(axes, Mapping) else tuple(axes)
+
+
+def only_placement(system: System, axes: Sequence[Axis]) -> Placement:
+    """The placement where there is just one; InputError asks for one otherwise."""
+    count = count_placements(axes, system)
+    if count != 1:
+        raise InputError(f"there are {count} placements", where="--placement", expected="one of them")
+    return placements(system, axes)[0]
 
 
 def check_axes(axes: Sequence[Axis], system: System) -> tuple[Axis, ...]:

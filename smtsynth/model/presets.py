@@ -84,9 +84,9 @@ _PAPER = (
 _FABRIC_LATENCY = "The latencies are our assumption, of the size that fits to published NCCL runs give."
 _TORUS = (
     "A torus is not a tree of levels. Each level stands for one dimension, whose rings run over the two links a chip "
-    "has in it, so that one collective in one dimension is priced by its own links. Left out: several dimensions busy at the "
-    "same time (up to {times} times the speed for a flat collective), the number of hops, and that an axis {wrap} "
-    "has no wraparound link and only half the ring's speed."
+    "has in it, so that one collective in one dimension is priced by its own links. Left out: several dimensions busy "
+    "at the same time (up to {times} times the speed for a flat collective), the number of hops, and that an axis "
+    "{wrap} has no wraparound link and only half the ring's speed."
 )
 
 

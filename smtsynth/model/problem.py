@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from smtsynth.errors import InputError
-from smtsynth.model.placement import Axis, check_axes
+from smtsynth.model.placement import Axis, axes_of, check_axes
 from smtsynth.model.program import Collective
 from smtsynth.model.system import System
 from smtsynth.model.units import Number, quantity
@@ -60,15 +60,24 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A system, the axes to place on it, and the reduction to synthesize."""
+    """A system, the axes to place on it ({name: size} or Axis objects), and the reduction to synthesize."""
 
     system: System
     axes: tuple[Axis, ...]
     reduction: Reduction
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", check_axes(self.axes, self.system))
+    def __init__(
+        self,
+        system: System,
+        axes: Mapping[str, int] | Sequence[Axis],
+        reduction: Reduction,
+        limits: Limits | None = None,
+    ) -> None:
+        object.__setattr__(self, "system", system)
+        object.__setattr__(self, "axes", check_axes(axes_of(axes), system))
+        object.__setattr__(self, "reduction", reduction)
+        object.__setattr__(self, "limits", limits or Limits())
         names = [axis.name for axis in self.axes]
         for name in self.reduction.over:
             if name not in names:

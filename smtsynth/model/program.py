@@ -133,7 +133,7 @@ def instruction_of(
     return result
 
 
-_CALL = re.compile(r"\s*(\w+)\s*\(\s*([\w.\-]+)\s*,\s*(\w+)\s*(?:\(\s*([\w.\-]+)\s*\))?\s*\)\s*")
+CALL = re.compile(r"\s*(\w+)\s*\(\s*([\w.\-]+)\s*,\s*(\w+)\s*(?:\(\s*([\w.\-]+)\s*\))?\s*\)\s*")
 
 
 def parse_program(text: str, names: Sequence[str]) -> Program:
@@ -144,7 +144,7 @@ def parse_program(text: str, names: Sequence[str]) -> Program:
     steps = []
     parts = [part for part in text.replace("\n", ";").split(";") if part.strip()]
     for number, part in enumerate(parts, 1):
-        match = _CALL.fullmatch(part)
+        match = CALL.fullmatch(part)
         if match is None:
             raise InputError(
                 f"{part.strip()[:60]!r} is not an instruction",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from smtsynth.msccl.model import Algorithm
+from smtsynth.msccl.model import Algorithm, XmlStep
 from smtsynth.msccl.values import Value, contribution
 
 Cell = int
@@ -18,6 +19,15 @@ def modes(algorithm: Algorithm) -> tuple[str, ...]:
     """The modes that the file claims to work in."""
     both = ((OUT_OF_PLACE, algorithm.outofplace), (IN_PLACE, algorithm.inplace))
     return tuple(mode for mode, claimed in both if claimed)
+
+
+class Access(NamedTuple):
+    """An operand of a step: `cnt` chunks from buffer[offset], which lie in `cells`; written, or else read."""
+
+    buffer: str
+    offset: int
+    cells: range
+    writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,26 @@ class Memory:
         if self.mode == IN_PLACE and buffer == "o":
             space = _SPACES["i"]
         return ((gpu * 3 + space) << _INDEX_BITS) + self._shift(gpu, buffer) + offset
+
+    def accesses(self, gpu: int, step: XmlStep) -> list[Access]:
+        """What the step reads and writes of what the runtimes touch, reads first."""
+        traits, found = step.traits, []
+        for used, buffer, offset, writes in (
+            (traits.reads_src, step.srcbuf, step.srcoff, False),
+            (traits.reads_dst, step.dstbuf, step.dstoff, False),
+            (traits.stores, step.dstbuf, step.dstoff, True),
+        ):
+            if used:
+                start = self.cell(gpu, buffer, offset)
+                found.append(Access(buffer, offset, range(start, start + step.cnt), writes))
+        return found
+
+    def conflicting(self, gpu: int, step: XmlStep) -> list[Access]:
+        """The accesses that can be part of a race: a copy of chunks onto themselves (in place) only reads."""
+        found = self.accesses(gpu, step)
+        if step.type == "cpy" and found[0].cells == found[1].cells:
+            return found[:1]
+        return found
 
     def initial(self, cell: Cell) -> Value | None:
         """What the cell holds at the start: the GPU's own input chunk, or None (nothing defined)."""

@@ -71,8 +71,8 @@ def find_fifo_fault(algorithm: Algorithm, ids: Sequence[StepId], queues: Sequenc
             second = next((n for n in numbers if ids[n][:2] != ids[numbers[0]][:2]), None)
             if second is not None:
                 pair = [ids[numbers[0]], ids[second]]
-                names = " and ".join(describe(algorithm, place) for place in pair)
-                reason = f"two thread blocks {verb} {fifo}: {names}; give each a channel of its own"
+                both = " and ".join(describe(algorithm, place) for place in pair)
+                reason = f"two thread blocks {verb} {fifo}: {both}; give each a channel of its own"
                 return refuted(Kind.SHARED, reason, pair)
     for fifo in queues:
         sends, receives = len(fifo.sends), len(fifo.receives)
@@ -88,8 +88,8 @@ def find_fifo_fault(algorithm: Algorithm, ids: Sequence[StepId], queues: Sequenc
             ends = [ids[source], ids[target]]
             sizes = [algorithm.step(place).cnt for place in ends]
             if sizes[0] != sizes[1]:
-                first, second = (describe(algorithm, place) for place in ends)
-                reason = f"{first} sends {sizes[0]} chunks and {second}, which takes that message, {sizes[1]}"
+                names = [describe(algorithm, place) for place in ends]
+                reason = f"{names[0]} sends {sizes[0]} chunks and {names[1]} takes that message as {sizes[1]}"
                 return refuted(Kind.SIZE, reason, ends)
     return None
 
@@ -216,16 +216,16 @@ def find_deadlock(algorithm: Algorithm, order: Order) -> MscclVerdict | None:
     return refuted(Kind.DEADLOCK, reason, [order.ids[n] for n in cycle])
 
 
-def ancestor_sets(graph: Graph, order: Sequence[int]) -> tuple[list[int], list[int]]:
-    """(position in `order`, bitset of the positions of all steps before) for each node of an acyclic graph.
+def ancestor_sets(graph: Graph, line: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Per node of an acyclic graph: its position in `line`, a topological order, and the positions of all before it.
 
-    The bitsets take at most len(graph)**2 / 16 bytes.
+    Those positions are a bitset; together they take at most about len(graph)**2 / 16 bytes.
     """
     position = [0] * len(graph)
-    for place, node in enumerate(order):
+    for place, node in enumerate(line):
         position[node] = place
     ancestors = [0] * len(graph)
-    for node in order:
+    for node in line:
         bits = 0
         for p in graph[node]:
             bits |= ancestors[p] | 1 << position[p]

@@ -17,7 +17,6 @@ from smtsynth.msccl.memory import Cell, Memory, modes
 from smtsynth.msccl.model import Algorithm
 from smtsynth.msccl.order import Order, build_order, fifos, find_fifo_fault
 from smtsynth.msccl.values import Value, members
-from smtsynth.msccl.verify import operands
 
 QUESTIONS = ("order", "race", "goal")
 
@@ -56,11 +55,10 @@ def _race(memory: Memory, order: Order) -> str:
     """Some two conflicting steps come one right after the other, and not because the one waits for the other."""
     touched: dict[Cell, dict[int, bool]] = {}
     for n, (place, step) in enumerate(zip(order.ids, order.steps, strict=True)):
-        for buffer, offset, writes in operands(step):
-            start = memory.cell(place.gpu, buffer, offset)
-            for cell in range(start, start + step.cnt):
+        for access in memory.conflicting(place.gpu, step):
+            for cell in access.cells:
                 users = touched.setdefault(cell, {})
-                users[n] = users.get(n, False) or writes
+                users[n] = users.get(n, False) or access.writes
     pairs = {
         (a, b)
         for users in touched.values()
@@ -87,10 +85,9 @@ class _Contents:
         for n, (place, step) in enumerate(zip(order.ids, order.steps, strict=True)):
             # Every output is a constant of its own, so that reads can refer to writes in any order of time.
             self.results[n] = [self._declare(f"v{n}_{j}") for j in range(step.cnt)]
-            if step.traits.stores:
-                start = memory.cell(place.gpu, step.dstbuf, step.dstoff)
-                for j in range(step.cnt):
-                    self.writes.setdefault(start + j, []).append((n, j))
+            for access in memory.accesses(place.gpu, step):
+                for j, cell in enumerate(access.cells if access.writes else ()):
+                    self.writes.setdefault(cell, []).append((n, j))
         for n in range(len(order.ids)):
             self._define(n)
 
@@ -134,11 +131,8 @@ class _Contents:
     def _define(self, n: int) -> None:
         place, step = self.order.ids[n], self.order.steps[n]
         for j, result in enumerate(self.results[n]):
-            inputs = [
-                self.at(self.memory.cell(place.gpu, buffer, offset + j), n)
-                for buffer, offset, writes in operands(step)
-                if not writes
-            ]
+            accesses = self.memory.accesses(place.gpu, step)
+            inputs = [self.at(access.cells[j], n) for access in accesses if not access.writes]
             self.wild_reads += [term.wild for term in inputs]
             if step.traits.receives:
                 inputs.append(self.results[self.order.sender[n]][j])

@@ -27,10 +27,12 @@ class Kind(StrEnum):
 class MscclVerdict:
     """`verdict` is proved, refuted or unknown; the rest says why.
 
-    `reason` is one line (empty when proved). `gpu` and `chunk` are the first that are wrong; `missing` and
-    `duplicated` are GPUs whose contribution is lacking or there more than once. `witness`: the two steps of a race,
-    the steps of a cycle (each waits for the next, the last for the first), else the step at fault. `mode` is
-    "in place" or "out of place" where the fault shows in that one. `warnings` hold whatever the verdict.
+    `reason` is one line (empty when proved). `gpu` and `chunk` are the first that are wrong. Of a wrong sum,
+    `contributors` are the GPUs whose chunk is in it, `missing` and `duplicated` those whose chunk is lacking or there
+    more than once. `witness`: the two steps of a race (one that races with itself is there twice), the steps of a
+    cycle (each waits for the next, the last for the first), the last writer of a wrong sum (if any), else the step or
+    steps at fault. `mode` is "in place" or "out of place" where the fault shows in that one. `warnings` hold whatever
+    the verdict.
     """
 
     verdict: str
@@ -40,6 +42,7 @@ class MscclVerdict:
     chunk: int | None = None
     missing: tuple[int, ...] = ()
     duplicated: tuple[int, ...] = ()
+    contributors: tuple[int, ...] = ()
     witness: tuple[StepId, ...] = ()
     mode: str | None = None
     warnings: tuple[str, ...] = ()

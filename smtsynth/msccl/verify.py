@@ -5,12 +5,12 @@ Without a race every interleaving gives each read the same writes, so that one r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from smtsynth.errors import InputError
 from smtsynth.msccl.check import check_algorithm, runtime_warnings
-from smtsynth.msccl.memory import Cell, Memory, modes
+from smtsynth.msccl.memory import Access, Cell, Memory, modes
 from smtsynth.msccl.model import Algorithm, StepId, XmlStep
 from smtsynth.msccl.order import (
     Order,
@@ -28,28 +28,18 @@ from smtsynth.msccl.verdict import Kind, MscclVerdict, describe, refuted
 MAX_STEPS = 100_000  # the bitsets of the happens-before order take steps**2 / 16 bytes
 
 
-def operands(step: XmlStep) -> Iterator[tuple[str, int, bool]]:
-    """(buffer, offset, whether it is written) of every operand the runtimes touch, reads first."""
-    traits = step.traits
-    if traits.reads_src:
-        yield step.srcbuf, step.srcoff, False
-    if traits.reads_dst:
-        yield step.dstbuf, step.dstoff, False
-    if traits.stores:
-        yield step.dstbuf, step.dstoff, True
-
-
 def find_out_of_bounds(algorithm: Algorithm) -> MscclVerdict | None:
     """The first step that touches a chunk outside its buffer, as declared or as the collective gives it."""
     memory = Memory(algorithm, modes(algorithm)[0])
     for place, step in algorithm.steps():
-        for buffer, offset, writes in operands(step):
-            declared = algorithm.gpus[place.gpu].declared(buffer)
-            size = min(declared, memory.size(place.gpu, buffer))
-            if offset + step.cnt > size:
-                last = offset + step.cnt - 1
+        for access in memory.accesses(place.gpu, step):
+            declared = algorithm.gpus[place.gpu].declared(access.buffer)
+            size = min(declared, memory.size(place.gpu, access.buffer))
+            last = access.offset + step.cnt - 1
+            if last >= size:
+                verb = "writes" if access.writes else "reads"
                 reason = (
-                    f"{describe(algorithm, place)} {'writes' if writes else 'reads'} {buffer}[{last}], but gpu "
+                    f"{describe(algorithm, place)} {verb} {access.buffer}[{last}], but gpu "
                     f"{place.gpu} has {size} chunks there"
                     + ("" if size == declared else f" ({declared} declared, nchunksperloop gives {size})")
                 )
@@ -71,18 +61,17 @@ def find_race(memory: Memory, order: Order, line: Sequence[int]) -> MscclVerdict
 
     for node in line:
         place, step = order.ids[node], order.steps[node]
-        for buffer, offset, writes in operands(step):
-            start = memory.cell(place.gpu, buffer, offset)
-            for chunk, cell in enumerate(range(start, start + step.cnt), offset):
+        for access in memory.conflicting(place.gpu, step):
+            for chunk, cell in enumerate(access.cells, access.offset):
                 last = written.get(cell)
                 if last is not None and not ordered(last, node):
-                    return _race(memory, order, last, node, buffer, chunk, "writes", writes)
-                if not writes:
+                    return _race(memory, order, (last, "writes"), node, access, chunk)
+                if not access.writes:
                     read_since.setdefault(cell, []).append(node)
                     continue
                 for reader in read_since.pop(cell, ()):
                     if not ordered(reader, node):
-                        return _race(memory, order, reader, node, buffer, chunk, "reads", writes)
+                        return _race(memory, order, (reader, "reads"), node, access, chunk)
                 written[cell] = node
         overlap = _overlap(memory, place, step)
         if overlap is not None:
@@ -96,13 +85,14 @@ def find_race(memory: Memory, order: Order, line: Sequence[int]) -> MscclVerdict
 
 
 def _race(
-    memory: Memory, order: Order, first: int, second: int, buffer: str, chunk: int, verb: str, writes: bool
+    memory: Memory, order: Order, first: tuple[int, str], second: int, access: Access, chunk: int
 ) -> MscclVerdict:
-    places = [order.ids[first], order.ids[second]]
+    """The refutation: step `first` (with its verb) and step `second`, which makes `access`, both touch `chunk`."""
+    places = [order.ids[first[0]], order.ids[second]]
     names = [describe(memory.algorithm, place) for place in places]
     reason = (
-        f"race on {buffer}[{chunk}] of gpu {places[0].gpu}: {names[0]} {verb} it and {names[1]} "
-        f"{'writes' if writes else 'reads'} it, and nothing orders the two"
+        f"race on {access.buffer}[{chunk}] of gpu {places[0].gpu}: {names[0]} {first[1]} it and {names[1]} "
+        f"{'writes' if access.writes else 'reads'} it, and nothing orders the two"
     )
     return refuted(Kind.RACE, reason, places, chunk)
 
@@ -143,16 +133,16 @@ class _Run:
         """Run one step; the refutation, if it reads what nothing has written."""
         place, step = self.order.ids[node], self.order.steps[node]
         inputs: list[list[Value]] = []
-        for buffer, offset, writes in operands(step):
-            if writes:
+        accesses = self.memory.accesses(place.gpu, step)
+        for access in accesses:
+            if access.writes:
                 continue
-            start = self.memory.cell(place.gpu, buffer, offset)
             values = []
-            for chunk, cell in enumerate(range(start, start + step.cnt), offset):
+            for chunk, cell in enumerate(access.cells, access.offset):
                 value = self.load(cell)
                 if value is None:
                     name = describe(self.memory.algorithm, place)
-                    reason = f"{name} reads {buffer}[{chunk}], which nothing has written by then"
+                    reason = f"{name} reads {access.buffer}[{chunk}], which nothing has written by then"
                     return refuted(Kind.UNWRITTEN, reason, [place], chunk)
                 values.append(value)
             inputs.append(values)
@@ -162,8 +152,7 @@ class _Run:
         for other in inputs[1:]:
             result = [self.add(a, b) for a, b in zip(result, other, strict=True)]
         if step.traits.stores:
-            start = self.memory.cell(place.gpu, step.dstbuf, step.dstoff)
-            for cell, value in enumerate(result, start):
+            for cell, value in zip(accesses[-1].cells, result, strict=True):
                 self.cells[cell] = value
                 self.last_writer[cell] = node
         if step.traits.sends:
@@ -187,24 +176,28 @@ class _Run:
         missing, twice, extra = every & ~(once | many), every & many, (once | many) & ~every
         faults = []
         if value is None:
-            faults.append("is never written")
-        if missing and value is not None:
-            faults.append(f"lacks chunk {number} of {show_gpus(missing)}")
+            faults.append("is undefined")
+        elif missing:
+            has = f" (it has {show_gpus(once | many)})" if once | many else ""
+            faults.append(f"lacks chunk {number} of {show_gpus(missing)}{has}")
         if twice:
             faults.append(f"has chunk {number} of {show_gpus(twice)} more than once")
         if extra:
             faults.append(f"has chunk {number} of {show_gpus(extra)} too")
         faults += [f"has chunk {n} of {show_gpus(o | m)} mixed in" for n, o, m in value or () if n != number]
         writer = self.last_writer.get(cell)
-        last = "" if writer is None else f" (last written by {describe(self.memory.algorithm, self.order.ids[writer])})"
+        last = "no step writes it"
+        if writer is not None:
+            last = f"last written by {describe(self.memory.algorithm, self.order.ids[writer])}"
         return MscclVerdict(
             "refuted",
-            f"at the end o[{chunk}] of gpu {gpu} {', '.join(faults)}{last}",
+            f"at the end o[{chunk}] of gpu {gpu} {', '.join(faults)} ({last})",
             Kind.WRONG_SUM,
             gpu,
             chunk,
             tuple(members(missing)),
             tuple(members(twice)),
+            tuple(members(once | many)),
             () if writer is None else (self.order.ids[writer],),
         )
 

@@ -56,7 +56,9 @@ def class_graph(depth: int, instructions: str, reduced: int) -> Graph:
     return Graph(tuple(edges), numbers.get(goal))
 
 
-def cheapest_path(graph: Graph, prices: Prices, steps: int, deadline: float | None = None) -> tuple[int, Program] | None:
+def cheapest_path(
+    graph: Graph, prices: Prices, steps: int, deadline: float | None = None
+) -> tuple[int, Program] | None:
     """The cheapest way to the goal in at most `steps` steps, the shortest among equals; None where there is none.
 
     Raises LimitReached past `deadline` (of perf_counter).
@@ -76,9 +78,7 @@ def cheapest_path(graph: Graph, prices: Prices, steps: int, deadline: float | No
                 if edge.target == graph.goal:
                     if best is None or total < best[0]:
                         best = (total, (*path, edge.instruction))
-                elif (best is None or total < best[0]) and (
-                    edge.target not in after or total < after[edge.target][0]
-                ):
+                elif (best is None or total < best[0]) and (edge.target not in after or total < after[edge.target][0]):
                     after[edge.target] = (total, (*path, edge.instruction))
         layer = after
     return best

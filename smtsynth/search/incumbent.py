@@ -49,8 +49,6 @@ def _nested(stop: int, depth: int, masters: bool) -> Iterator[Program]:
     for start in range(1, stop):
         span = Span(start, stop, masters)
         for rest in _nested(start, depth, masters):
-            yield (
-                named(Collective.REDUCE_SCATTER, span, depth), *rest, named(Collective.ALL_GATHER, span, depth)
-            )  # fmt: skip
+            yield (named(Collective.REDUCE_SCATTER, span, depth), *rest, named(Collective.ALL_GATHER, span, depth))
         for rest in _nested(start, depth, True):
             yield (named(Collective.REDUCE, span, depth), *rest, named(Collective.BROADCAST, span, depth))

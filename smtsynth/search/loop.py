@@ -160,5 +160,7 @@ def _ask(
     if left is not None and left <= 0:
         return Outcome(Answer.UNKNOWN, reason="the time limit was reached"), None
     choice = task.encode(bound, mixed, blocked)
-    outcome = solve_dimacs(choice.clauses.dimacs(), resources.solver, resources.left(), resources.memory, resources.interrupted)
+    outcome = solve_dimacs(
+        choice.clauses.dimacs(), resources.solver, resources.left(), resources.memory, resources.interrupted
+    )
     return Outcome(outcome.answer, outcome.true, outcome.reason, perf_counter() - start), choice

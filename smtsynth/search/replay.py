@@ -1,4 +1,4 @@
-"""Replay of a program before it is shown (model, section 7): by the rules and the buffers, or symbolically when large."""
+"""Replay before a program is shown (model, section 7): by the rules and the buffers, or symbolically when large."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def replay(lowering: Lowering, program: Program) -> Replay:
 
 def one_replica(lowering: Lowering, program: Program) -> Schedule:
     """The program as a schedule of synthesis devices 0..k-1, with the goal of the reduced factors."""
-    steps = tuple(
-        (Entry(one.collective, rules.instruction_groups(lowering.sizes, one)),) for one in program
-    )  # fmt: skip
+    steps = tuple((Entry(one.collective, rules.instruction_groups(lowering.sizes, one)),) for one in program)
     goal = rules.complete(lowering.sizes, [bool(factor.reduced) for factor in lowering.factors])
     groups = dict.fromkeys(tuple(rules.members(state[0][1])) for state in goal)
     return Schedule(lowering.size, steps, Goal(groups=tuple(groups)))

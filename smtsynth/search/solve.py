@@ -1,11 +1,12 @@
-"""Solve: the cheapest program for a placement, or over all placements, with the solver's refutation of anything less."""
+"""Solve: the cheapest program for a placement, or over all, with the solver's refutation of anything less."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.bound import any_schedule_bound
@@ -13,10 +14,11 @@ from smtsynth.cost.interface import CostModel
 from smtsynth.cost.prices import Parts, Prices
 from smtsynth.encode import concrete, reduced
 from smtsynth.encode.choice import Choice
+from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.meaning import classes
 from smtsynth.model.lowering import Lowering, lower
-from smtsynth.model.placement import Matrix, Placement, check_placement, count_placements, placements
+from smtsynth.model.placement import Placement, count_placements, placements
 from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.program import Collective, Form, Instruction, Program, default_steps, instruction_set
 from smtsynth.search.graph import MAX_DEPTH, cheapest_path, class_graph
@@ -71,10 +73,16 @@ class PlacementTask:
         """The synthesis hierarchy."""
         return self.prices.lowering
 
-    def encode(self, bound: int | None, mixed: Iterable[tuple[Instruction, Parts]], blocked: Iterable[Program]) -> Choice:
+    def encode(
+        self,
+        bound: int | None,
+        mixed: Iterable[Any] = (),
+        blocked: Iterable[Program] = (),
+        clauses: Clauses | None = None,
+    ) -> Choice:
         """Constraints on programs that cost less than `bound` ns."""
         encode = concrete.encode if self.encoding == "concrete" else reduced.encode
-        return encode(self.prices, self.instructions, self.steps, bound, mixed, blocked)  # type: ignore[arg-type]
+        return encode(self.prices, self.instructions, self.steps, bound, mixed, blocked, clauses)
 
     def tidy(self, program: Program) -> Program:
         """Without broadcasts that change nothing, which the reduced encoding admits."""
@@ -126,14 +134,17 @@ def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resou
     found = Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ())
     if plain.depth and any(factor.reduced is None for factor in lowering.factors):
         reason = "a level of this hierarchy is reduced over in part only, and its groups can't tell the parts apart"
-        found, bound = replace(found, status=Status.INFEASIBLE, program=None, cost=None, replay=None, reason=reason), None
+        found, bound = (
+            replace(found, status=Status.INFEASIBLE, program=None, cost=None, replay=None, reason=reason),
+            None,
+        )
     elif plain.depth:
         task = PlacementTask(prices, instruction_set(depth, options.instruction_set), steps, options.encoding)
         first, below = _first(task, options, resources)
         bound = max(any_schedule, below or 0)
         found = search(task, first, resources)
         if found.cost is not None and found.cost < bound:
-            raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns of {lowering.placement}")
+            raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns")
         if found.status is Status.OPTIMAL:
             bound = found.cost
         if found.status is Status.INFEASIBLE:
@@ -186,38 +197,23 @@ def _first(task: PlacementTask, options: Options, resources: Resources) -> tuple
 
 def solve(
     problem: Problem,
-    placement: Placement | Matrix | None = None,
+    placement: Placement | None = None,
     options: Options | None = None,
-    *,
-    time_limit: float | None = None,
-    memory_limit: int | None = None,
-    progress: Callable[[str], None] | None = None,
+    resources: Resources | None = None,
 ) -> Solution:
     """The cheapest program for `placement`, or for the best of all placements (None), with its proof.
 
-    time_limit in seconds for all of it, memory_limit in bytes for each solver process (both default to the
-    problem's limits). Raises InputError where problem and options don't fit. An interrupt (Ctrl-C) ends the
-    search with the best so far, status `feasible`. Source: the model, section 7; the paper, section 5.
+    Raises InputError where problem and options don't fit, LimitReached where there are too many placements. An
+    interrupt (Ctrl-C) ends the search with the best so far, status `feasible`. Source: the model, section 7.
     """
-    options = options or Options()
+    options, resources, start = options or Options(), resources or Resources(), perf_counter()
     if problem.reduction.collective is not Collective.ALL_REDUCE:
         raise InputError(f"solve does not take {problem.reduction.collective} yet", expected="AllReduce")
-    start = perf_counter()
-    limit = time_limit if time_limit is not None else problem.limits.seconds
-    Limits(seconds=limit, memory=memory_limit)
-    resources = Resources(
-        deadline=None if limit is None else start + limit,
-        memory=memory_limit or problem.limits.memory,
-        solver=options.solver,
-        progress=progress or (lambda line: None),
-    )
     if placement is not None:
-        matrix = placement.matrix if isinstance(placement, Placement) else placement
-        chosen = check_placement(matrix, problem.axes, problem.system)
-        return solve_lowering(_lowering(problem, chosen, options), problem, options, resources)
+        return solve_lowering(_lowering(problem, placement, options), problem, options, resources)
     count = count_placements(problem.axes, problem.system)
     if count > MAX_PLACEMENTS:
-        raise LimitReached(f"there are {count} placements; solve takes at most {MAX_PLACEMENTS}: give one by --placement")
+        raise LimitReached(f"there are {count} placements, and solve takes at most {MAX_PLACEMENTS}: give one")
     lowerings = [_lowering(problem, one, options) for one in placements(problem.system, problem.axes)]
     return _best(_solve_all(lowerings, problem, options, resources), perf_counter() - start)
 

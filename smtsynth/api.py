@@ -1,0 +1,155 @@
+"""The Python API's functions: the same jobs as the command line's, on data instead of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+
+from smtsynth.cost.alphabeta import AlphaBeta, simulate_program, simulate_schedule
+from smtsynth.cost.interface import CostModel, StepCost
+from smtsynth.cost.prices import Prices
+from smtsynth.model.lowering import Lowering
+from smtsynth.model.lowering import lower as lower_placement
+from smtsynth.model.placement import Axis, Matrix, Placement, axes_of, check_placement, only_placement
+from smtsynth.model.placement import placements as enumerate_placements
+from smtsynth.model.problem import Limits, Problem
+from smtsynth.model.program import Program, default_steps, parse_program
+from smtsynth.model.schedule import Schedule, check_schedule
+from smtsynth.model.system import System
+from smtsynth.search.compare import Comparison
+from smtsynth.search.compare import compare as compare_placements
+from smtsynth.search.enumerate import StateGraph, cheapest_programs
+from smtsynth.search.loop import Resources
+from smtsynth.search.solution import Solution
+from smtsynth.search.solve import Options
+from smtsynth.search.solve import solve as solve_problem
+
+Where = Placement | Matrix | Sequence[Sequence[int]]
+
+
+def placements(system: System, axes: Mapping[str, int] | Sequence[Axis]) -> list[Placement]:
+    """Every placement of `axes` ({name: size}, or Axis objects) on `system`, sorted by matrix (model, section 2).
+
+    Raises InputError where the sizes don't multiply up to the number of devices.
+    """
+    return enumerate_placements(system, axes_of(axes))
+
+
+def lower(problem: Problem, placement: Where, hierarchy: str = "reduction") -> Lowering:
+    """The synthesis hierarchy of the problem's reduction on a placement: names, factors, device groups (section 3)."""
+    return lower_placement(problem.system, _placement(problem, placement), problem.reduced, hierarchy)
+
+
+def solve(
+    problem: Problem,
+    placement: Where | None = None,
+    *,
+    instruction_set: str = "full",
+    steps: int | None = None,
+    hierarchy: str = "reduction",
+    cost_model: CostModel | None = None,
+    encoding: str = "reduced",
+    solver: str = "z3",
+    bounds: bool = True,
+    jobs: int = 1,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Solution:
+    """The cheapest program for `placement`, or over all placements (None), with its proof (model, section 7).
+
+    time_limit: seconds for all of it; memory_limit: bytes for each solver process (both default to the problem's).
+    The solver runs in a child process, so this works from a notebook, `python -c` and a script alike. An interrupt
+    ends the search with the best program so far. Raises InputError where problem and options don't fit.
+    """
+    options = Options(instruction_set, steps, hierarchy, cost_model or AlphaBeta(), encoding, solver, bounds, jobs)
+    chosen = None if placement is None else _placement(problem, placement)
+    return solve_problem(problem, chosen, options, _resources(problem, solver, time_limit, memory_limit, progress))
+
+
+def compare(
+    problem: Problem,
+    placement: Where | None = None,
+    *,
+    instruction_set: str = "full",
+    steps: int | None = None,
+    hierarchy: str = "reduction",
+    cost_model: CostModel | None = None,
+    merge: bool = True,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[Comparison]:
+    """Enumerate and solve one placement, or all (None), and set the answers side by side (paper, section 6).
+
+    merge: keep equal states once while enumerating; the paper's own method does not. See solve for the rest.
+    """
+    options = Options(instruction_set, steps, hierarchy, cost_model or AlphaBeta())
+    chosen = (
+        enumerate_placements(problem.system, problem.axes) if placement is None else [_placement(problem, placement)]
+    )
+    resources = _resources(problem, options.solver, time_limit, memory_limit, progress)
+    return compare_placements(problem, chosen, options, resources, merge)
+
+
+def simulate(
+    problem: Problem,
+    program: Program | str | Schedule,
+    placement: Where | None = None,
+    *,
+    hierarchy: str = "reduction",
+    cost_model: CostModel | None = None,
+) -> list[StepCost]:
+    """The cost of each step of a program (on `placement`) or of a schedule (model, section 6).
+
+    program: instructions, their short text, or a Schedule over the system's devices. Raises InputError where it
+    doesn't fit, or where a program comes without a placement.
+    """
+    model, payload = cost_model or AlphaBeta(), problem.reduction.payload
+    if isinstance(program, Schedule):
+        return simulate_schedule(model, problem.system, check_schedule(program), payload)
+    lowering = lower(
+        problem, placement if placement is not None else only_placement(problem.system, problem.axes), hierarchy
+    )
+    steps = parse_program(program, lowering.names) if isinstance(program, str) else program
+    return simulate_program(model, lowering, steps, payload)
+
+
+def enumerate_programs(
+    problem: Problem,
+    placement: Where,
+    *,
+    instruction_set: str = "full",
+    steps: int | None = None,
+    hierarchy: str = "reduction",
+    cost_model: CostModel | None = None,
+) -> list[tuple[int, Program]]:
+    """All programs of a placement within the step limit, as (nanoseconds, program), cheapest first."""
+    lowering = lower(problem, placement, hierarchy)
+    prices = Prices(cost_model or AlphaBeta(), lowering, problem.reduction.payload)
+    limit = Options(instruction_set, steps).steps or problem.limits.steps or default_steps(lowering.depth)
+    return list(cheapest_programs(StateGraph.of(lowering, instruction_set), prices, limit))
+
+
+def _placement(problem: Problem, placement: Where) -> Placement:
+    matrix = placement.matrix if isinstance(placement, Placement) else placement
+    return check_placement(matrix, problem.axes, problem.system)
+
+
+def _resources(
+    problem: Problem,
+    solver: str,
+    time_limit: float | None,
+    memory_limit: int | None,
+    progress: Callable[[str], None] | None,
+) -> Resources:
+    limits = Limits(
+        seconds=problem.limits.seconds if time_limit is None else time_limit,
+        memory=problem.limits.memory if memory_limit is None else memory_limit,
+    )
+    return Resources(
+        deadline=None if limits.seconds is None else perf_counter() + limits.seconds,
+        memory=limits.memory,
+        solver=solver,
+        progress=progress or (lambda line: None),
+    )

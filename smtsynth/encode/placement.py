@@ -1,0 +1,147 @@
+"""Placements as constraints (model, section 2): row and column products over bounded integers.
+
+Products become sums of prime exponents, one independent table per prime; exponents are written in unary (a literal
+for "at least n"), so that everything is linear and Boolean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from smtsynth.encode.clauses import Clauses, Literal
+from smtsynth.model.placement import Axis, Matrix, Placement, prime_exponents
+from smtsynth.model.system import System
+
+
+@dataclass(frozen=True)
+class MatrixVariables:
+    """The unknown parallelism matrix of `axes` on `system`."""
+
+    clauses: Clauses
+    axes: tuple[Axis, ...]
+    system: System
+
+    @cached_property
+    def primes(self) -> tuple[int, ...]:
+        """The primes that entries are made of."""
+        return tuple(sorted(prime_exponents(self.system.devices)))
+
+    def exponent(self, row: int, level: int, prime: int) -> list[Literal]:
+        """Unary exponent of `prime` in the entry: literal i says "at least i + 1"."""
+        most = min(self._row(row, prime), self._column(level, prime))
+        return [self.clauses.var("exponent", row, level, prime, number) for number in range(1, most + 1)]
+
+    def _row(self, row: int, prime: int) -> int:
+        return prime_exponents(self.axes[row].size).get(prime, 0)
+
+    def _column(self, level: int, prime: int) -> int:
+        return prime_exponents(self.system.sizes[level]).get(prime, 0)
+
+    @property
+    def literals(self) -> list[Literal]:
+        """All literals of the matrix, for projection."""
+        return [
+            literal
+            for row in range(len(self.axes))
+            for level in range(len(self.system.levels))
+            for prime in self.primes
+            for literal in self.exponent(row, level, prime)
+        ]
+
+    def define(self) -> None:
+        """Row products are the axis sizes, column products the level sizes."""
+        family, rows, levels = self.clauses.family, range(len(self.axes)), range(len(self.system.levels))
+        for prime in self.primes:
+            with family("unary", "At least n + 1 means at least n."):
+                for row in rows:
+                    for level in levels:
+                        ordered(self.clauses, self.exponent(row, level, prime))
+            with family("row-products", "The entries of a row multiply to the axis size, prime by prime."):
+                for row in rows:
+                    parts = [self.exponent(row, level, prime) for level in levels]
+                    exactly(self.clauses, total(self.clauses, parts), self._row(row, prime))
+            with family("column-products", "The entries of a column multiply to the level size, prime by prime."):
+                for level in levels:
+                    parts = [self.exponent(row, level, prime) for row in rows]
+                    exactly(self.clauses, total(self.clauses, parts), self._column(level, prime))
+
+    def equals(self, rows: Sequence[int], level: int, product: int) -> list[Literal]:
+        """Literals that together say: the entries of `rows` at `level` multiply to `product`."""
+        result = []
+        for prime in self.primes:
+            wanted = prime_exponents(product).get(prime, 0)
+            number = total(self.clauses, [self.exponent(row, level, prime) for row in rows])
+            if wanted > len(number):
+                never = self.clauses.var("never")
+                self.clauses.add(-never)
+                return [never]
+            result += number[wanted - 1 : wanted] if wanted else []
+            result += [-literal for literal in number[wanted : wanted + 1]]
+        return result
+
+    def block(self, placement: Placement) -> None:
+        """Not this placement."""
+        literals: list[Literal] = []
+        for row in range(len(self.axes)):
+            for level in range(len(self.system.levels)):
+                literals += self.equals([row], level, placement.matrix[row][level])
+        self.clauses.add(*(-literal for literal in literals))
+
+    def decode(self, true: Collection[Literal]) -> Matrix:
+        """The matrix of a model, given its true variables."""
+        return tuple(
+            tuple(
+                math.prod(
+                    prime ** sum(literal in true for literal in self.exponent(row, level, prime))
+                    for prime in self.primes
+                )
+                for level in range(len(self.system.levels))
+            )
+            for row in range(len(self.axes))
+        )
+
+
+def ordered(clauses: Clauses, unary: Sequence[Literal]) -> None:
+    """A unary number: each literal implies the one before it."""
+    for less, more in zip(unary, unary[1:], strict=False):
+        clauses.imply([more], less)
+
+
+def total(clauses: Clauses, parts: Sequence[Sequence[Literal]]) -> list[Literal]:
+    """The unary sum of unary numbers, both directions; sums of the same parts share their variables."""
+    result: list[Literal] = []
+    for part in parts:
+        if not result or not part:
+            result = result or list(part)
+            continue
+        one, two = result, list(part)
+        result = [clauses.var("total", tuple(one), tuple(two), n) for n in range(1, len(one) + len(two) + 1)]
+        for i in range(len(one) + 1):
+            for j in range(len(two) + 1):
+                if i + j:
+                    clauses.imply([*one[i - 1 : i] * (i > 0), *two[j - 1 : j] * (j > 0)], result[i + j - 1])
+                if i + j < len(result):
+                    clauses.add(*one[i : i + 1], *two[j : j + 1], -result[i + j])
+        ordered(clauses, result)
+    return result
+
+
+def exactly(clauses: Clauses, unary: Sequence[Literal], number: int) -> None:
+    """The unary number is `number`."""
+    if number > len(unary):
+        clauses.add()
+        return
+    if number:
+        clauses.add(unary[number - 1])
+    if number < len(unary):
+        clauses.add(-unary[number])
+
+
+def encode(axes: Sequence[Axis], system: System, clauses: Clauses | None = None) -> MatrixVariables:
+    """Constraints whose models are exactly the placements of `axes` on `system`."""
+    matrix = MatrixVariables(clauses if clauses is not None else Clauses(), tuple(axes), system)
+    matrix.define()
+    return matrix

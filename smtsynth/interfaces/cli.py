@@ -1,0 +1,375 @@
+"""The command line. Everything heavy is imported inside the commands, so that --help answers at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
+
+if TYPE_CHECKING:
+    from smtsynth.model.placement import Placement
+    from smtsynth.model.problem import Problem
+    from smtsynth.search.loop import Resources
+    from smtsynth.search.solve import Options
+
+F = TypeVar("F", bound=Callable[..., Any])
+EXIT = {"optimal": 0, "infeasible": 1, "feasible": 3, "unknown": 3}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+FILE = click.argument("problem", metavar="PROBLEM")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+class Quantity(click.ParamType[Any]):
+    """A command-line quantity: a plain number in the base unit or one with a unit."""
+
+    def __init__(self, dimension: str) -> None:
+        self.dimension = dimension
+        self.name = {"seconds": "S", "bytes": "SIZE"}[dimension]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value as an exact fraction."""
+        from smtsynth.model.units import quantity
+
+        return quantity(value, self.dimension, where=param.opts[0] if param else None, bare=True)
+
+
+def search_options(command: F) -> F:
+    """The options that solve, compare and simulate share."""
+    options = [
+        click.option("--placement", metavar="MATRIX", help="One placement, e.g. '[[1,4],[4,4]]'. Default: all."),
+        click.option(
+            "--instruction-set",
+            metavar="p2|full",
+            default="full",
+            show_default=True,
+            help="p2: the paper's (Master with AllReduce only); full: every form with every collective.",
+        ),
+        click.option("--steps", type=int, help="Step limit. Default: the problem's, else 5 or 2D-1, the larger."),
+        click.option(
+            "--hierarchy",
+            default="reduction",
+            show_default=True,
+            help="Synthesis hierarchy: reduction, reduction-factors, rows, columns or system.",
+        ),
+        click.option("--time-limit", type=Quantity("seconds"), help="Time limit in seconds, or with a unit."),
+        click.option("--memory-limit", type=Quantity("bytes"), help="Memory limit of a solver process, e.g. '2 GiB'."),
+        click.option("--jobs", type=int, default=1, show_default=True, help="Placements solved at once."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings=CONTEXT, invoke_without_command=False)
+@click.version_option(package_name="smtsynth", message="smtsynth %(version)s")
+def cli() -> None:
+    """Optimal placements and reduction programs for hierarchical systems, with proof.
+
+    \b
+    Example:
+      smtsynth presets a100-4x16 > a100.yaml
+      smtsynth solve a100.yaml
+
+    Exit status: 0 optimal, proved or agree; 1 infeasible, refuted or disagree; 2 bad input; 3 unknown or only feasible.
+    """
+
+
+@cli.command()
+@FILE
+@AS_JSON
+@click.option("--all", "everything", is_flag=True, help="List all of them, however many.")
+def placements(problem: str, as_json: bool, everything: bool) -> None:
+    """List and count the placements (parallelism matrices) of a problem.
+
+    \b
+    Example: smtsynth placements examples/a100-4x16.yaml
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.jsonout import placements_json
+    from smtsynth.model.placement import count_placements
+    from smtsynth.model.placement import placements as enumerate_placements
+
+    given = read_problem(problem)
+    count = count_placements(given.axes, given.system)
+    if count > 1_000_000:
+        raise LimitReached(f"there are {count} placements, too many to list")
+    listed = enumerate_placements(given.system, given.axes) if as_json or everything or count <= 1000 else []
+    if as_json:
+        _print_json(placements_json(listed))
+    else:
+        from smtsynth.interfaces.report import placements_report
+
+        placements_report(given, listed, count)
+
+
+@cli.command()
+@FILE
+@search_options
+@click.option("--solver", default="z3", show_default=True, help="z3, or cadical (needs the extra 'certify').")
+@click.option(
+    "--encoding",
+    default="reduced",
+    show_default=True,
+    help="reduced (device classes, any size) or concrete (small systems, the audited one).",
+)
+@click.option(
+    "--bounds",
+    metavar="on|off",
+    default="on",
+    show_default=True,
+    help="Start from the cheapest path over device classes (on) or from common schemes (off).",
+)
+@click.option("--joint", is_flag=True, help="One query with the placement unknown too (small systems).")
+@AS_JSON
+def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> None:
+    """Find the cheapest program, and prove that nothing cheaper exists.
+
+    Without --placement, over all placements.
+
+    \b
+    Example: smtsynth solve examples/a100-4x16.yaml --placement '[[1,4],[4,4]]'
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.jsonout import solution_json
+    from smtsynth.search.joint import solve_joint
+    from smtsynth.search.solve import solve as run
+
+    asked = read_problem(problem)
+    options, resources, placement = _options(asked, given, as_json)
+    if joint:
+        if placement is not None:
+            raise InputError("--joint looks for the placement itself", where="--placement", expected="one of the two")
+        solution = solve_joint(asked, options, resources)
+    else:
+        solution = run(asked, placement, options, resources)
+    if as_json:
+        _print_json(solution_json(solution))
+    else:
+        from smtsynth.interfaces.report import solve_report
+
+        solve_report(solution, asked, options.cost_model)
+    sys.exit(EXIT[solution.status])
+
+
+@cli.command()
+@FILE
+@search_options
+@click.option("--no-merge", is_flag=True, help="Enumerate programs one by one, as the paper does; slower.")
+@click.option("--solver", default="z3", show_default=True, help="z3, or cadical (needs the extra 'certify').")
+@AS_JSON
+def compare(problem: str, as_json: bool, no_merge: bool, **given: Any) -> None:
+    """Set the paper's enumerative search beside the solver, placement by placement.
+
+    \b
+    Example: smtsynth compare examples/a100-4x16.yaml
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.jsonout import compare_json
+    from smtsynth.model.placement import placements as enumerate_placements
+    from smtsynth.search.compare import agree
+    from smtsynth.search.compare import compare as run
+
+    asked = read_problem(problem)
+    options, resources, placement = _options(asked, given, as_json)
+    chosen = [placement] if placement is not None else enumerate_placements(asked.system, asked.axes)
+    found = run(asked, chosen, options, resources, merge=not no_merge)
+    if as_json:
+        _print_json(compare_json(found))
+    else:
+        from smtsynth.interfaces.report import compare_report
+
+        compare_report(found, merged=not no_merge)
+    sys.exit({True: 0, False: 1, None: 3}[agree(found)])
+
+
+@cli.command()
+@FILE
+@click.argument("file", metavar="FILE")
+@search_options
+@AS_JSON
+def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
+    """Price a program or schedule, step by step, by the cost model.
+
+    FILE is a program, a schedule, the output of `solve --json`, or short program text.
+
+    \b
+    Example: smtsynth simulate examples/a100-4x16.yaml 'AllReduce(root, InsideGroup)' --placement '[[1,4],[4,4]]'
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.jsonout import simulate_json
+    from smtsynth.interfaces.simulation import simulation
+
+    asked = read_problem(problem)
+    options, _, placement = _options(asked, given, as_json)
+    texts, collectives, costs = simulation(asked, file, placement, options)
+    if as_json:
+        _print_json(simulate_json(collectives, costs, asked.system))
+    else:
+        from smtsynth.interfaces.report import simulate_report
+
+        simulate_report(texts, costs, asked.system)
+
+
+@cli.command(name="enumerate")
+@FILE
+@search_options
+@click.option("--cheapest", type=click.IntRange(1), default=10, show_default=True, help="How many to list.")
+@click.option("--all", "everything", is_flag=True, help="List all programs, cheapest first.")
+@AS_JSON
+def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **given: Any) -> None:
+    """List the programs of one placement, cheapest first (the paper's enumerative search).
+
+    \b
+    Example: smtsynth enumerate examples/a100-4x16.yaml --placement '[[1,4],[4,4]]' --cheapest 5
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.listing import listing, listing_report
+
+    asked = read_problem(problem)
+    options, resources, placement = _options(asked, given, as_json)
+    found = listing(asked, _one_placement(asked, placement), options, resources, None if everything else cheapest)
+    if as_json:
+        _print_json(found)
+    else:
+        listing_report(found)
+
+
+@cli.command()
+@FILE
+@search_options
+@AS_JSON
+def hierarchies(problem: str, as_json: bool, **given: Any) -> None:
+    """Compare what the four synthesis hierarchies can express on one placement (small systems).
+
+    \b
+    Example: smtsynth hierarchies PROBLEM --placement '[[1,4],[2,1]]' --instruction-set p2
+    """
+    from smtsynth.interfaces.files import read_problem
+    from smtsynth.search.inclusions import inclusions
+
+    asked = read_problem(problem)
+    options, resources, placement = _options(asked, given, as_json)
+    chosen = _one_placement(asked, placement)
+    found = inclusions(asked, chosen, options.instruction_set, options.steps, resources.deadline)
+    if as_json:
+        names = list(found.programs)
+        lacks = {one: {two: found.lacks(one, two) for two in names if two != one} for one in names}
+        _print_json({"programs": {name: len(found.programs[name]) for name in names}, "lacks": lacks})
+    else:
+        from smtsynth.interfaces.report import inclusions_report
+
+        inclusions_report(found, options.instruction_set)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@AS_JSON
+def presets(name: str | None, as_json: bool) -> None:
+    """List the systems known by name, or print one as a problem file.
+
+    \b
+    Example: smtsynth presets dgx-h100 > my-cluster.yaml
+    """
+    from smtsynth.interfaces.presets import presets_json, presets_report
+    from smtsynth.model.presets import preset_file
+
+    if as_json:
+        _print_json(presets_json(name))
+    elif name is not None:
+        click.echo(preset_file(name), nl=False)
+    else:
+        presets_report()
+
+
+def _options(problem: Problem, given: dict[str, Any], quiet: bool) -> tuple[Options, Resources, Placement | None]:
+    """Options, resources and the placement from the command line's words."""
+    from time import perf_counter
+
+    from smtsynth.interfaces.progress import progress
+    from smtsynth.model.placement import check_placement
+    from smtsynth.model.problem import Limits
+    from smtsynth.search.loop import Resources
+    from smtsynth.search.solve import Options
+
+    if given.get("bounds", "on") not in ("on", "off"):
+        raise InputError(f"is {given['bounds']!r}", where="--bounds", expected="on or off")
+    options = Options(
+        instruction_set=given["instruction_set"],
+        steps=given["steps"],
+        hierarchy=given["hierarchy"],
+        encoding=given.get("encoding", "reduced"),
+        solver=given.get("solver", "z3"),
+        bounds=given.get("bounds", "on") == "on",
+        jobs=given["jobs"],
+    )
+    limit = given["time_limit"] if given["time_limit"] is not None else problem.limits.seconds
+    memory = given["memory_limit"] if given["memory_limit"] is not None else problem.limits.memory
+    limits = Limits(seconds=None if limit is None else float(limit), memory=None if memory is None else int(memory))
+    resources = Resources(
+        deadline=None if limits.seconds is None else perf_counter() + limits.seconds,
+        memory=limits.memory,
+        solver=options.solver,
+        progress=progress(),
+    )
+    placement = None
+    if given["placement"] is not None:
+        placement = check_placement(_matrix(given["placement"]), problem.axes, problem.system)
+    return options, resources, placement
+
+
+def _matrix(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{text[:60]!r} is no matrix", where="--placement", expected="rows of whole numbers such as '[[1,4],[4,4]]'"
+        ) from None
+
+
+def _one_placement(problem: Problem, placement: Placement | None) -> Placement:
+    from smtsynth.model.placement import only_placement
+
+    return placement if placement is not None else only_placement(problem.system, problem.axes)
+
+
+def _print_json(data: Any) -> None:
+    sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+
+
+def main() -> None:
+    """Run the command line; every error of the user's is one line on standard error and exit status 2."""
+    try:
+        status = cli.main(standalone_mode=False, prog_name="smtsynth")
+        sys.stdout.flush()
+        sys.exit(status if isinstance(status, int) else 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except InternalError as error:
+        _fail(f"internal error, please report: {error}", 4)
+    except LimitReached as error:
+        _fail(str(error), 3)
+    except SmtsynthError as error:
+        _fail(str(error), 2)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("interrupted", 3)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(message: str, status: int) -> None:
+    print(f"smtsynth: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""What people read in a terminal: tables of placements, programs in words, steps and their bottlenecks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from smtsynth.cost.interface import CostModel, StepCost
+from smtsynth.cost.shares import class_shares
+from smtsynth.model.lowering import Lowering
+from smtsynth.model.problem import Problem
+from smtsynth.model.program import Program, show_instruction, show_program
+from smtsynth.model.system import System
+from smtsynth.model.units import show_bandwidth, show_bytes, show_seconds
+from smtsynth.search.compare import Comparison, agree
+from smtsynth.search.inclusions import Inclusions
+from smtsynth.search.loop import Status
+from smtsynth.search.solution import Solution
+from smtsynth.solvers.outcome import Answer
+
+LEFT_OUT = (
+    "Times are modelled, not measured: rings and chains on uplink loads, one step after the other; no overlap of "
+    "steps, no congestion beyond the uplinks, no compute."
+)
+
+
+def console() -> Console:
+    """Standard output for tables; wide where it is no terminal, so that nothing is cut."""
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, emoji=False)
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """An unboxed table; the columns in `right` are numbers."""
+    result = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return result
+
+
+def milliseconds(nanoseconds: int | None) -> str:
+    """A duration given in nanoseconds, as people write it."""
+    return "-" if nanoseconds is None else show_seconds(nanoseconds / 1e9)
+
+
+def speedup(solution: Solution) -> str:
+    """The speed-up over plain AllReduce, e.g. '1.27x'."""
+    return "-" if solution.speedup is None else f"{solution.speedup:.2f}x"
+
+
+def claim(solution: Solution) -> str:
+    """What is claimed, in a word or two: proved, the gap that is left, infeasible or unknown."""
+    if solution.status is Status.OPTIMAL:
+        return "proved"
+    if solution.status is Status.FEASIBLE and solution.cost and solution.lower_bound is not None:
+        return f"gap {100 * (solution.cost - solution.lower_bound) / solution.cost:.1f} %"
+    return str(solution.status)
+
+
+def group_text(devices: Sequence[int], most: int = 8) -> str:
+    """A group for people: 0-15, 0,16,32,48 or 0,16,…,240."""
+    steps = {two - one for one, two in zip(devices, devices[1:], strict=False)}
+    if len(devices) > 2 and steps == {1}:
+        return f"{devices[0]}-{devices[-1]}"
+    if len(devices) > most and len(steps) == 1:
+        return f"{devices[0]},{devices[1]},…,{devices[-1]}"
+    shown = ",".join(map(str, devices[:most]))
+    return shown if len(devices) <= most else f"{shown},… ({len(devices)} in all)"
+
+
+def groups_text(lowering: Lowering, step: int, program: Program) -> str:
+    """The groups of a step: how many, of how many devices, and the first ones."""
+    groups = lowering.groups(program[step])
+    count = len(groups) * lowering.replicas
+    first = [group_text(lowering.devices[0, group].tolist()) for group in groups[:2]]
+    more = " …" if count > len(first) else ""
+    return f"{count} of {groups.shape[1]}: [{'] ['.join(first)}]{more}"
+
+
+def unit_text(system: System, level: int, unit: int) -> str:
+    """A unit in words, e.g. 'node 2'."""
+    return ", ".join(system.describe(unit * system.below(level)).split(", ")[: level + 1])
+
+
+def bottleneck_text(cost: StepCost, system: System) -> str:
+    """Which uplink a step waits for."""
+    where = cost.bottleneck
+    if where is None:
+        return "-"
+    level = system.levels[where.level]
+    if where.device is not None:
+        rate = show_bandwidth(level.per_device or 0)
+        return f"{level.name} uplink, {where.direction}, what device {where.device} can drive of it ({rate})"
+    return (
+        f"uplink of {unit_text(system, where.level, where.unit)}, {where.direction} ({show_bandwidth(level.bandwidth)})"
+    )
+
+
+def solve_report(solution: Solution, problem: Problem, model: CostModel) -> None:
+    """The answer of solve: the table of placements where there are several, then the best program."""
+    out = console()
+    over = ", ".join(problem.reduction.over)
+    out.print(
+        f"{problem.reduction.collective} over {over}: {show_bytes(problem.reduction.payload)} per device, "
+        f"{problem.system.devices} devices, {_levels(problem.system)}"
+    )
+    if solution.placements:
+        _placements(out, solution)
+    _headline(out, solution)
+    if solution.program:
+        _steps(out, solution, problem, model)
+    _bounds(out, solution)
+    out.print(f"[dim]{LEFT_OUT}[/dim]")
+
+
+def _levels(system: System) -> str:
+    return " x ".join(f"{level.size} {level.name}" for level in system.levels)
+
+
+def _placements(out: Console, solution: Solution) -> None:
+    axes = ", ".join(f"{axis.name} {axis.size}" for axis in solution.placement.axes)
+    out.print(f"\nPlacements ({len(solution.placements)}; rows {axes}):")
+    rows = table(
+        "placement",
+        "speed-up",
+        "best",
+        "plain AllReduce",
+        "claim",
+        "program",
+        right=("speed-up", "best", "plain AllReduce"),
+    )
+    for one in solution.placements:
+        mark = "[bold green]" if one.placement == solution.placement else ""
+        program = show_program(one.program, one.lowering.names) if one.program is not None else one.reason or "-"
+        rows.add_row(
+            mark + escape(str(one.placement)),
+            speedup(one),
+            milliseconds(one.cost),
+            milliseconds(one.allreduce),
+            claim(one),
+            escape(program),
+        )
+    out.print(rows)
+
+
+def _headline(out: Console, solution: Solution) -> None:
+    where = f"on placement {solution.placement}"
+    if solution.cost is None:
+        out.print(escape(f"\n{str(solution.status).capitalize()} {where}: {solution.reason or 'proved by the solver'}"))
+        return
+    out.print(
+        f"\n[bold]{speedup(solution)} faster than plain AllReduce[/bold]: {milliseconds(solution.cost)} instead of "
+        f"{milliseconds(solution.allreduce)} {escape(where)}"
+        if solution.cost < solution.allreduce
+        else f"\n[bold]Plain AllReduce is as fast as any[/bold]: {milliseconds(solution.cost)} {escape(where)}"
+    )
+    scope = (
+        f"instruction set {solution.instruction_set}, at most {solution.steps_limit} steps, "
+        f"hierarchy {solution.hierarchy}, cost model {solution.cost_model}"
+    )
+    if solution.status is Status.OPTIMAL:
+        out.print(f"Optimal: {_refutation(solution)} ({scope})")
+    else:
+        out.print(escape(f"Not proved optimal ({solution.reason}): {claim(solution)} ({scope})"))
+
+
+def _refutation(solution: Solution) -> str:
+    """What the claim of optimality rests on."""
+    last = next((query for query in reversed(solution.loop) if query.answer is Answer.UNSAT), None)
+    if last is None:
+        return "nothing is to be reduced"
+    return f"{solution.solver} refuted any program below {milliseconds(last.bound)} in {last.seconds:.2f} s"
+
+
+def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel) -> None:
+    program, lowering, payload = solution.program or (), solution.lowering, problem.reduction.payload
+    out.print()
+    rows = table("step", "time", "instruction", "groups", "bottleneck", right=("step", "time"))
+    shares = class_shares(lowering.sizes, program)
+    for number, (instruction, parts) in enumerate(zip(program, shares, strict=True)):
+        cost = model.explain(lowering, instruction, {kind: part * payload for kind, part in parts.items()})
+        rows.add_row(
+            str(number + 1),
+            milliseconds(cost.nanoseconds),
+            show_instruction(instruction, lowering.names),
+            escape(groups_text(lowering, number, program)),
+            bottleneck_text(cost, problem.system),
+        )
+    out.print(rows)
+    if isinstance(solution.layout, tuple):
+        out.print(f"Chunks end in permuted order {group_text(solution.layout, 16)}; what runs for real undoes that.")
+    if solution.layout is None:
+        out.print("Replayed symbolically, for factors of any size (more than 1024 devices per replica).")
+
+
+def _bounds(out: Console, solution: Solution) -> None:
+    out.print(
+        f"\nNo schedule at all takes less than {milliseconds(solution.any_schedule_bound)} "
+        "(what must cross each uplink over its bandwidth)."
+    )
+
+
+def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:
+    """The table of compare."""
+    out = console()
+    how = "equal states merged" if merged else "one by one, as the paper"
+    right = ("programs", "enumerated", "solved", "enumeration", "solving")
+    rows = table(
+        "placement", "programs", "by length", "enumerated", "solved", "agree", "enumeration", "solving", right=right
+    )
+    for one in comparisons:
+        found = one.enumerated
+        answer = {True: "yes", False: "[bold red]NO[/bold red]", None: "not finished"}[one.agree]
+        rows.add_row(
+            escape(str(one.lowering.placement)),
+            str(found.count),
+            " ".join(map(str, found.by_length)),
+            milliseconds(found.cost),
+            milliseconds(one.solved.cost),
+            answer,
+            f"{found.seconds:.2f} s",
+            f"{one.solved.seconds:.2f} s",
+        )
+    out.print(rows)
+    for one in comparisons:
+        if one.agree is None:
+            out.print(escape(f"{one.lowering.placement}: {one.enumerated.reason or one.solved.reason}"))
+    verdict = {True: "Both agree to the nanosecond.", False: "They DISAGREE: a bug of ours.", None: "Not all finished."}
+    out.print(f"{verdict[agree(comparisons)]} (enumeration: {how})")
+    out.print(f"[dim]{LEFT_OUT}[/dim]")
+
+
+def simulate_report(texts: Sequence[str], costs: Sequence[StepCost], system: System) -> None:
+    """The table of simulate; texts: each step in words."""
+    out = console()
+    rows = table(
+        "step", "time", "latency", "transfer", "what", "bottleneck", right=("step", "time", "latency", "transfer")
+    )
+    for number, (text, cost) in enumerate(zip(texts, costs, strict=True), 1):
+        rows.add_row(
+            str(number),
+            milliseconds(cost.nanoseconds),
+            show_seconds(cost.latency),
+            show_seconds(cost.transfer),
+            escape(text),
+            bottleneck_text(cost, system),
+        )
+    out.print(rows)
+    out.print(f"[bold]{milliseconds(sum(cost.nanoseconds for cost in costs))}[/bold] in all")
+    out.print(f"[dim]{LEFT_OUT}[/dim]")
+
+
+def placements_report(problem: Problem, matrices: Sequence[Any], count: int) -> None:
+    """The list of placements."""
+    out = console()
+    axes = ", ".join(f"{axis.name} {axis.size}" for axis in problem.axes)
+    out.print(f"{count} placements of {axes} (rows) on {_levels(problem.system)} (columns)")
+    for one in matrices:
+        out.print(escape(str(one)))
+    if len(matrices) < count:
+        out.print(f"… {count - len(matrices)} more (--all lists them)")
+
+
+def inclusions_report(found: Inclusions, instruction_set: str) -> None:
+    """Per pair of hierarchies, how many lowered programs of the column the row lacks."""
+    out = console()
+    names = list(found.programs)
+    rows = table("hierarchy", "steps", "programs", *(f"lacks of {name}" for name in names), right=("steps", "programs"))
+    for one in names:
+        lacks = ["" if one == two else str(found.lacks(one, two)) for two in names]
+        rows.add_row(one, str(found.steps[one]), str(len(found.programs[one])), *lacks)
+    out.print(rows)
+    out.print(
+        f"Lowered programs, instruction set {instruction_set}; 0 means that the row can express all of the column."
+    )

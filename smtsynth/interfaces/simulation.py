@@ -1,0 +1,47 @@
+"""What `simulate` prices: a schedule as it stands, or a program on a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
+from smtsynth.cost.interface import StepCost
+from smtsynth.interfaces.programs import RawProgram, read_program_or_schedule
+from smtsynth.model.lowering import lower
+from smtsynth.model.placement import Placement, check_placement, only_placement
+from smtsynth.model.problem import Problem
+from smtsynth.model.program import show_instruction
+from smtsynth.model.schedule import Step
+from smtsynth.search.solve import Options
+
+
+def simulation(
+    problem: Problem, file: str, placement: Placement | None, options: Options
+) -> tuple[list[str], list[list[str]], list[StepCost]]:
+    """Each step in words, the names of its collectives, and its cost. InputError where file and problem don't fit."""
+    given = read_program_or_schedule(file)
+    payload, model = problem.reduction.payload, options.cost_model
+    if not isinstance(given, RawProgram):
+        costs = simulate_schedule(model, problem.system, given, payload)
+        return (
+            [_words(step) for step in given.steps],
+            [[str(e.collective) for e in step] for step in given.steps],
+            costs,
+        )
+    hierarchy = given.hierarchy if given.hierarchy is not None else options.hierarchy
+    if placement is None and given.matrix is not None:
+        placement = check_placement(given.matrix, problem.axes, problem.system)
+    lowering = lower(
+        problem.system, placement or only_placement(problem.system, problem.axes), problem.reduced, hierarchy
+    )
+    program = given.resolve(lowering.names)
+    costs = simulate_program(model, lowering, program, payload)
+    texts = [show_instruction(instruction, lowering.names) for instruction in program]
+    return texts, [[str(instruction.collective)] for instruction in program], costs
+
+
+def _words(step: Step) -> str:
+    parts: Sequence[str] = [
+        f"{entry.collective} on {len(entry.groups)} group{'s' * (len(entry.groups) != 1)}" for entry in step
+    ]
+    return ", ".join(parts) or "nothing"

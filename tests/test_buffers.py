@@ -1,0 +1,552 @@
+"""The buffers meaning (smtsynth/meaning/buffers.py) against a plain interpreter, the rules, and faults made by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smtsynth.errors import InputError, LimitReached
+from smtsynth.meaning import pieces, rules, sums
+from smtsynth.meaning.buffers import Verdict, describe_piece, holdings, run, trace
+from smtsynth.model.lowering import lower, span_groups
+from smtsynth.model.placement import Axis, check_placement
+from smtsynth.model.program import Collective, Program, instruction_set, parse_program
+from smtsynth.model.schedule import Entry, Goal, Schedule, check_schedule
+from smtsynth.model.system import Level, System
+
+AR, RS, AG = Collective.ALL_REDUCE, Collective.REDUCE_SCATTER, Collective.ALL_GATHER
+REDUCE, BROADCAST = Collective.REDUCE, Collective.BROADCAST
+
+IN, ACROSS, ALL = ((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 1, 2, 3),)
+
+
+def schedule(*steps: tuple, devices: int = 4, goal: Goal | None = None) -> Schedule:
+    """A schedule of steps (collective, groups) or (collective, groups, roots), or lists of these."""
+    made = tuple(tuple(Entry(*e) for e in step) if isinstance(step, list) else (Entry(*step),) for step in steps)
+    return check_schedule(Schedule(devices, made, goal or Goal()))
+
+
+# --- A plain interpreter, written from the model's text: lists of (chunk, Counter) or None, one device at a time.
+
+
+class Unequal(Exception):
+    pass
+
+
+def plain_run(plan: Schedule) -> tuple[int, list[list[list]]]:
+    """K, and all devices' buffers at the start and after each step; raises Unequal(step)."""
+    goal, groups = plan.goal.collective, plan.goal_groups
+
+    def start(device: int, k: int) -> list:
+        if goal is not AG:
+            return [(chunk, Counter([device])) for chunk in range(k)]
+        part = [(g.index(device), len(g)) for g in groups if device in g]
+        return [(chunk, Counter([device])) for j, m in part for chunk in range(j * k // m, (j + 1) * k // m)]
+
+    def attempt(k: int) -> list[list[list]] | None:
+        """All buffers with k pieces, or None where a scatter doesn't divide."""
+        now = [start(device, k) for device in range(plan.devices)]
+        states = [now]
+        for number, step in enumerate(plan.steps, 1):
+            new = list(now)
+            for entry in step:
+                for place, group in enumerate(entry.groups):
+                    held = [now[device] for device in group]
+                    root = entry.roots[place] if entry.roots else group[0]
+                    if entry.collective is BROADCAST:
+                        for device in group:
+                            new[device] = now[root]
+                        continue
+                    if len({len(buffer) for buffer in held}) > 1:
+                        raise Unequal(number)
+                    if entry.collective is AG:
+                        for device in group:
+                            new[device] = [piece for buffer in held for piece in buffer]
+                        continue
+                    total = []
+                    for column in zip(*held, strict=True):
+                        same = None not in column and len({piece[0] for piece in column}) == 1
+                        total.append((column[0][0], sum((p[1] for p in column), Counter())) if same else None)
+                    if entry.collective is RS and len(total) % len(group):
+                        return None
+                    share = len(total) // len(group)
+                    for j, device in enumerate(group):
+                        if entry.collective is AR:
+                            new[device] = total
+                        elif entry.collective is RS:
+                            new[device] = total[j * share : (j + 1) * share]
+                        else:
+                            new[device] = total if device == root else [None] * len(total)
+            now = new
+            states.append(now)
+        return states
+
+    for k in range(1, 10**4):
+        if goal in (RS, AG) and any(k % len(group) for group in groups):
+            continue
+        states = attempt(k)
+        if states is not None:
+            return k, states
+    raise AssertionError("no number of pieces divides")
+
+
+def plain_flaws(plan: Schedule, k: int, end: list[list]) -> list[tuple[int, int | None]]:
+    """All (device, chunk) that are wrong at the end, the goal's second table read off; order of chunks aside."""
+    flaws: list[tuple[int, int | None]] = []
+    for number, group in enumerate(plan.goal_groups):
+        root = plan.goal.roots[number] if plan.goal.roots else group[0]
+        for j, device in enumerate(group):
+            if plan.goal.collective is REDUCE and device != root:
+                continue
+            part = range(k)
+            if plan.goal.collective is RS:
+                part = range(j * k // len(group), (j + 1) * k // len(group))
+            for chunk in range(k):
+                wanted = Counter(group)
+                if plan.goal.collective is AG:
+                    wanted = Counter([group[chunk * len(group) // k]])
+                if plan.goal.collective is BROADCAST:
+                    wanted = Counter([root])
+                there = [piece[1] for piece in end[device] if piece is not None and piece[0] == chunk]
+                if there != ([wanted] if chunk in part else []):
+                    flaws.append((device, chunk))
+            if not any(d == device for d, _ in flaws) and len(end[device]) != len(part):
+                flaws.append((device, None))
+    return sorted(flaws, key=lambda flaw: (flaw[0], -1 if flaw[1] is None else flaw[1]))
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    """Random schedules on up to 6 devices, often sensible enough to get far."""
+    devices = draw(st.integers(2, 6))
+    seed = draw(st.integers(0, 2**20))
+    rng = random.Random(seed)
+
+    def partition(together: bool) -> tuple[tuple[int, ...], ...]:
+        order = list(range(devices))
+        if rng.random() < 0.5:
+            rng.shuffle(order)
+        sizes = [s for s in range(1, devices + 1) if devices % s == 0]
+        if together or rng.random() < 0.7:
+            m = rng.choice(sizes[1:])
+            groups = [tuple(order[i : i + m]) for i in range(0, devices, m)]
+            if rng.random() < 0.4:
+                groups = [tuple(order[i::m]) for i in range(m)] if devices % m == 0 else groups
+        else:
+            cut = sorted(rng.sample(range(1, devices + 1), rng.randint(1, min(3, devices))))
+            groups = [tuple(order[a:b]) for a, b in zip([0, *cut], [*cut, devices], strict=True) if b > a]
+        return tuple(groups if together or rng.random() < 0.8 else rng.sample(groups, rng.randint(1, len(groups))))
+
+    def entry(collective: Collective, groups: tuple[tuple[int, ...], ...]) -> Entry:
+        rooted = collective in (REDUCE, BROADCAST) and rng.random() < 0.4
+        return Entry(collective, groups, tuple(rng.choice(group) for group in groups) if rooted else ())
+
+    steps = []
+    for _ in range(rng.randint(0, 5)):
+        groups, kinds = partition(False), [AR, AR, RS, RS, AG, AG, REDUCE, BROADCAST]
+        if rng.random() < 0.2 and len(groups) > 1:
+            steps.append((entry(rng.choice(kinds), groups[:1]), entry(rng.choice(kinds), groups[1:])))
+        else:
+            steps.append((entry(rng.choice(kinds), groups),))
+        if rng.random() < 0.3 and steps[-1][0].collective is RS:
+            steps.append((entry(AG, steps[-1][0].groups),))
+    collective = rng.choice([AR, AR, AR, RS, AG, REDUCE, BROADCAST])
+    groups = partition(True) if rng.random() < 0.6 else ()
+    rooted = collective in (REDUCE, BROADCAST) and groups and rng.random() < 0.5
+    return check_schedule(
+        Schedule(devices, tuple(steps), Goal(collective, groups, tuple(g[-1] for g in groups) if rooted else ()))
+    )
+
+
+@settings(max_examples=20000, deadline=None, derandomize=True)
+@given(schedules())
+def test_it_agrees_with_the_plain_interpreter(plan: Schedule) -> None:
+    verdict = run(plan)
+    try:
+        k, states = plain_run(plan)
+    except Unequal as unequal:
+        assert (verdict.verdict, verdict.step) == ("refuted", unequal.args[0])
+        assert len(list(trace(plan))) == unequal.args[0]
+        return
+    for snapshot, state in zip(trace(plan), states, strict=True):
+        assert snapshot.pieces == k
+        for device in range(plan.devices):
+            assert snapshot.buffer(device) == state[device]
+    held = holdings(plan)
+    assert held.pieces == k
+    for number, step in enumerate(plan.steps):
+        for entry, counts in zip(step, held.steps[number], strict=True):
+            assert counts == tuple(tuple(len(states[number][device]) for device in group) for group in entry.groups)
+    flaws = plain_flaws(plan, k, states[-1])
+    if flaws:
+        assert (verdict.verdict, verdict.device, verdict.chunk) == ("refuted", *flaws[0])
+        assert verdict.layout is None and (verdict.step is None) == (verdict.collective is None)
+        assert verdict.step is None or verdict.collective in [e.collective for e in plan.steps[verdict.step - 1]]
+        check_contributors(plan, verdict, states[-1])
+        return
+    check_layout(plan, verdict, k, states[-1])
+
+
+def check_contributors(plan: Schedule, verdict: Verdict, end: list[list]) -> None:
+    """What the verdict says of the first flaw's contributors, where the chunk is there once."""
+    assert verdict.device is not None
+    if verdict.chunk is None:
+        assert None in end[verdict.device] and verdict.step is not None
+        return
+    there = [piece[1] for piece in end[verdict.device] if piece is not None and piece[0] == verdict.chunk]
+    group, number = next((g, i) for i, g in enumerate(plan.goal_groups) if verdict.device in g)
+    if plan.goal.collective in (AR, REDUCE) and len(there) < 2:
+        counts = there[0] if there else Counter()
+        assert verdict.missing == tuple(sorted(device for device in group if device not in counts))
+        assert verdict.duplicated == tuple(sorted(device for device in counts if counts[device] > 1))
+        assert verdict.foreign == tuple(sorted(set(counts) - set(group)))
+    if plan.goal.collective is BROADCAST and len(there) == 1:
+        root = plan.goal.roots[number] if plan.goal.roots else group[0]
+        assert verdict.missing == (() if root in there[0] else (root,))
+
+
+def check_layout(plan: Schedule, verdict: Verdict, k: int, end: list[list]) -> None:
+    """Pieces are right; the verdict must say how they are laid out."""
+    orders = []
+    for number, group in enumerate(plan.goal_groups):
+        root = plan.goal.roots[number] if plan.goal.roots else group[0]
+        rows = [[chunk for chunk, _ in end[d]] for d in group if plan.goal.collective is not REDUCE or d == root]
+        orders += [sum(rows, [])] if plan.goal.collective is RS else rows
+    strict = run(plan, "identity")
+    if all(order == list(range(k)) for order in orders):
+        assert verdict == strict and (verdict.verdict, verdict.layout) == ("proved", "identity")
+        return
+    assert strict.verdict == "refuted" and strict.device is not None and not strict.missing and not strict.duplicated
+    if all(order == orders[0] for order in orders):
+        assert (verdict.verdict, verdict.layout) == ("proved", tuple(orders[0]))
+    else:
+        assert verdict.verdict == "refuted" and "where device" in verdict.reason
+
+
+# --- Programs that the rules accept
+
+
+def lowered(program: Program, sizes: tuple[int, ...]) -> Schedule:
+    steps = tuple((Entry(i.collective, tuple(map(tuple, span_groups(sizes, i).tolist()))),) for i in program)
+    return Schedule(math.prod(sizes), steps)
+
+
+@cache
+def accepted(sizes: tuple[int, ...], limit: int) -> list[Program]:
+    """All programs that the rules accept, by a walk back over the graph of states."""
+    ways: dict[tuple[rules.State, int], list[Program]] = {}
+    goal, instructions = rules.complete(sizes), instruction_set(len(sizes))
+
+    def from_(state: rules.State, left: int) -> list[Program]:
+        if state == goal:
+            return [()]
+        if (state, left) not in ways:
+            found = []
+            for instruction in instructions if left else ():
+                after = rules.step(state, sizes, instruction)
+                if not isinstance(after, rules.Failure):
+                    found += [(instruction, *rest) for rest in from_(after, left - 1)]
+            ways[state, left] = found
+        return ways[state, left]
+
+    return from_(rules.initial(math.prod(sizes)), limit)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 2)])
+def test_all_two_factor_programs_are_proved(sizes: tuple[int, ...]) -> None:
+    programs = accepted(sizes, 5)
+    verdicts = [run(lowered(program, sizes)) for program in programs]
+    assert len(programs) == 93 and {verdict.verdict for verdict in verdicts} == {"proved"}
+    assert 0 < sum(verdict.layout != "identity" for verdict in verdicts) < 30
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2, 2)])
+def test_a_sample_of_three_factor_programs_is_proved(sizes: tuple[int, ...]) -> None:
+    programs = accepted(sizes, 7)
+    assert len(programs) == {(2, 2, 2): 8749, (3, 2, 2): 8747}[sizes]
+    for program in random.Random(7).sample(programs, 200):
+        assert run(lowered(program, sizes)).verdict == "proved"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 3, 2), (3, 2, 2), (2, 2, 3)])
+def test_all_three_factor_programs_are_proved(sizes: tuple[int, ...]) -> None:
+    for program in accepted(sizes, 7):
+        assert run(lowered(program, sizes)).verdict == "proved"
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.data())
+def test_mutants_of_right_programs_are_judged_like_the_plain_interpreter(data: st.DataObject) -> None:
+    sizes = data.draw(st.sampled_from([(2, 2), (3, 2), (2, 2, 2)]))
+    program = list(data.draw(st.sampled_from(accepted(sizes, 4))))
+    place = data.draw(st.integers(0, len(program) - 1))
+    other = data.draw(st.sampled_from([None, *instruction_set(len(sizes))]))
+    program[place : place + 1] = [other] if other else []
+    plan = lowered(tuple(program), sizes)
+    try:
+        k, states = plain_run(plan)
+    except Unequal as unequal:
+        assert run(plan).step == unequal.args[0]
+        return
+    flaws, verdict = plain_flaws(plan, k, states[-1]), run(plan)
+    if flaws:
+        assert (verdict.verdict, verdict.device, verdict.chunk) == ("refuted", *flaws[0])
+    else:
+        check_layout(plan, verdict, k, states[-1])
+
+
+# --- Verdicts on faults made by hand
+
+
+def test_the_models_example_is_proved_in_chunk_order() -> None:
+    groups = ((0, 1, 2, 3), (4, 5, 6, 7))
+    pairs = tuple((i, i + 4) for i in range(4))
+    verdict = run(schedule((RS, groups), (AR, pairs), (AG, groups), devices=8))
+    assert verdict == Verdict("proved", verdict.reason, layout="identity")
+
+
+def test_gathering_in_another_order_permutes() -> None:
+    """The model's own example: scatter inside, scatter across, gather inside, gather across."""
+    plan = schedule((RS, IN), (RS, ACROSS), (AG, IN), (AG, ACROSS))
+    assert run(plan).layout == (0, 2, 1, 3)
+    strict = run(plan, layout="identity")
+    assert (strict.verdict, strict.device, strict.chunk, strict.step) == ("refuted", 0, 1, 4)
+    assert run(schedule((RS, IN), (RS, ACROSS), (AG, ACROSS), (AG, IN))).layout == "identity"
+
+
+def facts(verdict: Verdict) -> tuple:
+    assert verdict.verdict == "refuted" and verdict.layout is None and "\n" not in verdict.reason
+    return verdict.step, verdict.device, verdict.chunk, verdict.missing, verdict.duplicated
+
+
+FAULTS = {
+    "a step is dropped": (schedule((RS, IN), (AG, IN)), (None, 0, 0, (2, 3), ())),
+    "the last gather is dropped": (schedule((RS, IN), (AR, ACROSS)), (None, 0, 1, (0, 1, 2, 3), ())),
+    "nothing is done": (schedule(), (None, 0, 0, (1, 2, 3), ())),
+    "summed twice": (schedule((AR, IN), (AR, IN), (AR, ACROSS)), (2, 0, 0, (), (0, 1, 2, 3))),
+    "summed twice at the end": (schedule((RS, IN), (AR, ACROSS), (AG, IN), (AR, IN)), (4, 0, 0, (), (0, 1, 2, 3))),
+    "different chunks added": (schedule((RS, IN), (AR, IN), (AG, IN)), (2, 0, 0, (0, 1, 2, 3), ())),
+    "mixed, then spread": (schedule((RS, IN), (AR, ((0, 1),)), (AR, ACROSS), (AG, IN)), (2, 0, 0, (0, 1, 2, 3), ())),
+    "what a Reduce left was added": (
+        schedule((REDUCE, IN), (AR, IN), (BROADCAST, IN)),
+        (2, 0, 0, (0, 1, 2, 3), ()),
+    ),
+    "the last broadcast is dropped": (schedule((REDUCE, IN), (AR, ((0, 2),))), (1, 1, 0, (0, 1, 2, 3), ())),
+    "a Reduce to the wrong root": (
+        schedule((REDUCE, IN, (1, 2)), (AR, ((0, 2),)), (BROADCAST, IN)),
+        (2, 0, 0, (0, 1, 2, 3), ()),
+    ),
+    "overwritten before it was added": (schedule((BROADCAST, IN), (AR, ACROSS)), (1, 0, 0, (1, 3), ())),
+    "overwritten at the end": (schedule((AR, ((0, 2),)), (BROADCAST, IN)), (2, 0, 0, (1, 3), ())),
+    "whole buffers gathered": (schedule((AR, ACROSS), (AG, IN)), (2, 0, 0, (1, 3), ())),
+    "right, then gathered again": (schedule((AR, ALL), (AG, IN)), (2, 0, 0, (), (0, 1, 2, 3))),
+    "right, then broadcast from a device that isn't": (
+        schedule((REDUCE, ALL, (2,)), (BROADCAST, ((0, 2, 3),), (2,)), (BROADCAST, ((1, 3),))),
+        (1, 1, 0, (0, 1, 2, 3), ()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_told_apart_and_dated(name: str) -> None:
+    plan, expected = FAULTS[name]
+    assert facts(run(plan)) == expected
+
+
+def test_a_fault_that_was_overwritten_is_not_the_one_reported() -> None:
+    """Devices 2 and 3 add twice in step 1 and 2; a broadcast hides it; what survives was made in step 4."""
+    plan = schedule((AR, ALL), (AR, ((2, 3),)), (BROADCAST, ((0, 2), (1, 3))), (AR, ((2, 3),)))
+    assert facts(run(plan)) == (4, 2, 0, (), (0, 1, 2, 3))
+
+
+def test_mixed_contributions_that_are_gone_are_dated() -> None:
+    """Step 2 mixes what devices 2 and 3 gave; it is overwritten later, but gone for good."""
+    plan = schedule((RS, IN), (AR, ((2, 3),)), (BROADCAST, ACROSS), (AG, IN))
+    assert facts(run(plan)) == (2, 0, 0, (2, 3), ())
+
+
+def test_unequal_lengths_name_the_group() -> None:
+    verdict = run(schedule((RS, ((0, 1),)), (AR, ACROSS)))
+    assert facts(verdict) == (2, 2, None, (), ()) and verdict.collective is AR
+    assert verdict.reason.startswith("step 2: AllReduce on group [0, 2]: devices 0 and 2 hold buffers of unequal")
+    for collective in (RS, AG, REDUCE):
+        assert run(schedule((RS, ((0, 1),)), (collective, ((1, 3),)))).step == 2
+    # The second group of the first entry comes before the first group of the second.
+    mixed = schedule((RS, ((0, 1), (4, 5))), [(AR, ((2, 3), (5, 6))), (AG, ((1, 7),))], devices=8)
+    assert "group [5, 6]" in run(mixed).reason
+
+
+def test_a_broadcast_gives_the_roots_length() -> None:
+    plan = schedule((RS, ((0, 1),)), (AG, ((0, 1),)), (RS, ((2, 3),)), (BROADCAST, ALL, (0,)))
+    lengths = [len(list(trace(plan))[step].buffer(2)) for step in range(5)]
+    assert lengths == [2, 2, 2, 1, 2]
+    assert facts(run(plan)) == (4, 0, 0, (2, 3), ())
+
+
+def test_contributions_from_outside_the_goal_group() -> None:
+    verdict = run(schedule((AR, IN), (AR, ACROSS), goal=Goal(AR, IN)))
+    assert facts(verdict) == (2, 0, 0, (), ()) and verdict.foreign == (2, 3)
+    assert "devices 2, 3" in verdict.reason
+    assert run(schedule((AR, IN), goal=Goal(AR, IN))).layout == "identity"
+    assert run(schedule((AR, ((0, 1),)), goal=Goal(AR, ((0, 1),)))).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        (schedule((RS, ALL), goal=Goal(RS)), "identity"),
+        (schedule((RS, ACROSS), (RS, IN), goal=Goal(RS)), "identity"),
+        (schedule((RS, IN), (RS, ACROSS), goal=Goal(RS, ((0, 2, 1, 3),))), "identity"),
+        (schedule((AG, IN), (AG, ACROSS), goal=Goal(AG)), "identity"),
+        (schedule((AG, ACROSS), (AG, IN), goal=Goal(AG)), (0, 2, 1, 3)),
+        (schedule((AG, IN), goal=Goal(AG, IN)), "identity"),
+        (schedule((REDUCE, IN), (REDUCE, ((0, 2),)), goal=Goal(REDUCE)), "identity"),
+        (schedule((REDUCE, ALL, (3,)), goal=Goal(REDUCE, ALL, (3,))), "identity"),
+        (schedule((AR, ALL), goal=Goal(REDUCE, ALL, (3,))), "identity"),
+        (schedule((BROADCAST, ((1, 2),)), (BROADCAST, IN, (1, 2)), goal=Goal(BROADCAST, ALL, (1,))), "identity"),
+        (schedule((RS, ((0, 1, 2),)), (AG, ((0, 1, 2),)), devices=4, goal=Goal(AR, ((0, 1, 2),))), "identity"),
+    ],
+)
+def test_every_goal_can_be_reached(plan: Schedule, expected: object) -> None:
+    verdict = run(plan)
+    assert (verdict.verdict, verdict.layout) == ("proved", expected)
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        (schedule((AR, ALL), goal=Goal(RS)), (None, 0, 1, (), ())),
+        (schedule((RS, ALL), (AG, ALL), goal=Goal(RS)), (2, 0, 1, (), ())),
+        (schedule((RS, IN), (RS, ACROSS), goal=Goal(RS)), (1, 1, 1, (0, 1, 2, 3), ())),
+        (schedule((RS, ((1, 0), (2, 3))), goal=Goal(RS, IN)), (1, 0, 0, (0, 1), ())),
+        (schedule((AG, IN), goal=Goal(AG)), (None, 0, 2, (2,), ())),
+        (schedule((AG, IN), (AR, ((0, 1),)), goal=Goal(AG, IN)), (2, 0, 0, (), (0,))),
+        (schedule((REDUCE, ALL, (3,)), goal=Goal(REDUCE)), (1, 0, 0, (0, 1, 2, 3), ())),
+        (schedule((BROADCAST, ALL, (1,)), goal=Goal(BROADCAST, ALL, (2,))), (1, 0, 0, (2,), ())),
+        (schedule((BROADCAST, ((0, 1),)), goal=Goal(BROADCAST)), (None, 2, 0, (0,), ())),
+    ],
+)
+def test_every_goal_can_be_missed(plan: Schedule, expected: tuple) -> None:
+    assert facts(run(plan)) == expected
+
+
+def test_different_orders_at_different_devices_are_refuted() -> None:
+    verdict = run(schedule((RS, IN), (AR, ACROSS), (AG, ((1, 0), (2, 3)))))
+    assert facts(verdict) == (3, 2, 0, (), ()) and verdict.collective is AG
+
+
+def test_pieces_are_no_more_than_the_scatters_need() -> None:
+    assert holdings(schedule((AR, ALL))).pieces == 1
+    assert holdings(schedule((RS, ((0, 1, 2),)), (RS, ((3, 4),)), devices=5)).pieces == 6
+    assert holdings(schedule((RS, IN), (AG, IN), (RS, ALL))).pieces == 4
+    assert holdings(schedule((AG, ALL), goal=Goal(AG))).pieces == 4
+    nested = schedule(*[(RS, ((0, 1),))] * 3, devices=2)
+    assert holdings(nested) == type(holdings(nested))(8, ((((8, 8),),), (((4, 4),),), (((2, 2),),)))
+    assert len(holdings(schedule((RS, ((0, 1),)), (AR, ALL), (AR, ALL))).steps) == 2
+
+
+def test_the_words_for_a_piece() -> None:
+    assert describe_piece(None) == "undefined"
+    assert describe_piece((3, {0: 1, 1: 1, 2: 1, 5: 1})) == "chunk 3 from 0-2, 5"
+    assert describe_piece((0, {4: 2, 1: 1, 0: 1})) == "chunk 0 from 0, 1, 2 times 4"
+    last = list(trace(schedule((AR, ALL), (REDUCE, ALL))))[-1]
+    assert [describe_piece(piece) for device in (0, 1) for piece in last.buffer(device)] == [
+        "chunk 0 from 4 times 0-3",
+        "undefined",
+    ]
+
+
+def test_another_layout_is_bad_input() -> None:
+    with pytest.raises(InputError, match="any or identity"):
+        run(schedule(), layout="sorted")  # type: ignore[arg-type]
+
+
+def test_what_is_too_large_is_unknown_with_the_reason() -> None:
+    many = run(schedule(*[(RS, ((0, 1),))] * 70))
+    assert many.verdict == "unknown" and "10^21 pieces" in many.reason and many.step is None
+    long = schedule(*[(AG, ((0, 1),))] * 1500)
+    assert run(long).verdict == "unknown" and "at most 16777216" in run(long).reason
+    with pytest.raises(LimitReached):
+        list(trace(long))
+    # Unequal lengths are found by lengths alone, however long.
+    assert run(schedule(*[(AG, ((0, 1),))] * 1500, (AR, ALL))).step == 1501
+
+
+def test_too_many_different_sums_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "MAX_SUM_BYTES", 500)
+    assert "different sums" in run(schedule((AR, IN), (AR, ACROSS))).reason
+
+
+@pytest.mark.parametrize("block", [1, 3, 16])
+def test_blocks_of_any_size_give_the_same(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [schedule((RS, IN), (RS, ACROSS), (AG, IN), (AG, ACROSS)), schedule((RS, IN), (REDUCE, ACROSS), (AG, IN))]
+    before = [[s.buffer(d) for s in trace(plan) for d in range(4)] for plan in plans]
+    monkeypatch.setattr(pieces, "BLOCK", block)
+    assert [[s.buffer(d) for s in trace(plan) for d in range(4)] for plan in plans] == before
+
+
+def test_a_thousand_devices() -> None:
+    """1024 devices and as many pieces, right and wrong."""
+    rows = tuple(tuple(range(i, i + 32)) for i in range(0, 1024, 32))
+    columns = tuple(tuple(range(i, 1024, 32)) for i in range(32))
+    good = [(RS, rows), (RS, columns), (AG, columns), (AG, rows)]
+    assert run(schedule(*good, devices=1024)).layout == "identity"
+    assert facts(run(schedule(*good[:3], devices=1024))) == (None, 0, 32, tuple(range(1024)), ())
+    assert facts(run(schedule(*good, (AR, rows), devices=1024)))[:3] == (5, 0, 0)
+    swapped = run(schedule(*good[:2], good[3], good[2], devices=1024))
+    assert swapped.layout == tuple(32 * (i % 32) + i // 32 for i in range(1024))
+
+
+def test_counts_are_exact_however_large() -> None:
+    end = list(trace(schedule(*[(AR, ALL)] * 100)))[-1]
+    assert end.buffer(2) == [(0, dict.fromkeys(range(4), 4**99))]
+    assert facts(run(schedule(*[(AR, ALL)] * 100))) == (2, 0, 0, (), (0, 1, 2, 3))
+
+
+def test_a_lowered_program_keeps_replicas_apart() -> None:
+    system = System([Level("node", 2, "8 GB/s"), Level("gpu", 4, "100 GB/s")])
+    placement = check_placement([[2, 2], [1, 2]], [Axis("data", 4), Axis("shard", 2)], system)
+    lowering = lower(system, placement, [0])
+    text = "ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root)); AllGather(node, InsideGroup)"
+    plan = check_schedule(lowering.schedule(parse_program(text, lowering.names)))
+    assert run(plan).layout == "identity"
+    assert plan.goal.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
+    across = Schedule(plan.devices, (*plan.steps, (Entry(AR, ((0, 1),)),)), plan.goal)
+    verdict = run(across)
+    assert facts(verdict) == (4, 0, 0, (), ()) and verdict.foreign == (1, 3, 5, 7)
+
+
+@given(st.lists(st.lists(st.integers(0, 70), min_size=1, max_size=5), min_size=1, max_size=8))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_sums_count_like_counters(parts: list[list[int]]) -> None:
+    table = sums.Sums()
+    numbers = [table.of(set(part)) for part in parts]
+    total, expected = numbers[0], Counter(set(parts[0]))
+    for part, number in zip(parts[1:], numbers[1:], strict=True):
+        total, expected = table.add(total, number), expected + Counter(set(part))
+        total = table.add(number, total) if len(part) == 1 else total
+        expected += Counter(part) if len(part) == 1 else Counter()
+    assert table.counts(total) == expected
+    assert table.present(total) == sum(1 << n for n in expected)
+    assert table.repeated(total) == sum(1 << n for n, count in expected.items() if count > 1)
+    assert table.add(total, sums.UNDEFINED) == sums.UNDEFINED
+    again = table.of([min(expected)])
+    for contributor, count in sorted(expected.items()):
+        for _ in range(count - (contributor == min(expected))):
+            again = table.add(again, table.of([contributor]))
+    assert again == total
+
+
+def test_fractions_of_lengths_are_exact() -> None:
+    plan = schedule((RS, ((0, 1, 2),)), (AG, ((0, 1),)), devices=3)
+    planned = pieces.plan(plan)
+    assert [planned.lengths[name] for name in planned.names[2]] == [Fraction(2, 3), Fraction(2, 3), Fraction(1, 3)]
+    assert planned.counts(2).tolist() == [2, 2, 1]
