@@ -9,13 +9,13 @@
 ;   each bit: <bit>, <chunk>, <from>   a bit of a device's state, and the chunk and contributor it speaks of
 ;   <states>, <classes>        the parameters "(s0 State) ..." and "(a0 Class) ..."
 
-(define-fun stride<f> ((turned Bool)) Number (ite turned <turned> <straight>))                               ; each factor
-(define-fun digit<f> ((number Number) (turned Bool)) Number (bvurem (bvudiv number (stride<f> turned)) <size>)) ; each factor
+(define-fun straight<f> ((number Number)) Number (bvurem (bvudiv number <straight>) <size>))                 ; each factor
+(define-fun turned<f> ((number Number)) Number (bvurem (bvudiv number <turned>) <size>))                     ; each factor
 (define-fun in<f> ((x Factors)) Bool (= ((_ extract <f> <f>) x) #b1))                                      ; each factor
 
 ; The digits of a number, in this numbering, are those of a device, but for the factors that are free.
 (define-fun agrees ((number Number) (turned Bool) (device Number) (free Factors)) Bool (and true
-  (or (in<f> free) (= (digit<f> number turned) (digit<f> device false)))                      ; each factor [agrees]
+  (or (in<f> free) (= (ite turned (turned<f> number) (straight<f> number)) (straight<f> device)))                    ; each factor [agrees]
 ))
 
 ; A chunk with a contributor is meant to be at a device where its class holds anything, the chunk agrees with the device

@@ -75,7 +75,7 @@ def explicit(where: Lowering, instruction: Instruction, shares: dict[int, Fracti
     return GroupLoad(instruction.collective, where.device_groups(instruction), (), payloads)
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=300)
 @given(cases())
 def test_closed_form_equals_explicit_groups(case: Case) -> None:
     where, instruction, shares = case
@@ -118,7 +118,7 @@ def test_every_instruction_in_every_hierarchy(matrix: list[list[int]], reduced: 
         assert MODEL.explain(where, instruction, shares) == expected, instruction
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(derandomize=True, deadline=None, max_examples=80)
 @given(cases())
 def test_lower_bound_is_the_price_with_the_others_empty(case: Case) -> None:
     """So it is never above the price of any shares that agree on this type, and none larger would do."""
@@ -129,7 +129,7 @@ def test_lower_bound_is_the_price_with_the_others_empty(case: Case) -> None:
         assert bound <= MODEL.price(where, instruction, shares)
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(derandomize=True, deadline=None, max_examples=80)
 @given(cases(), BYTES)
 def test_a_price_never_falls_when_shares_grow(case: Case, more: Fraction) -> None:
     where, instruction, shares = case
@@ -139,7 +139,7 @@ def test_a_price_never_falls_when_shares_grow(case: Case, more: Fraction) -> Non
     assert MODEL.price(where, instruction, max(shares.values())) >= price
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=80)
 @given(lowerings(60), st.data())
 def test_programs_cost_the_same_by_classes_and_by_devices(where: Lowering, data: st.DataObject) -> None:
     """Any program, right or wrong, with different shares in one step: every step's whole cost is equal."""
@@ -191,7 +191,7 @@ def right_programs(depth: int) -> list[Program]:
     return programs
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=80)
 @given(lowerings())
 def test_any_schedule_bound(where: Lowering) -> None:
     """It is what counting gives, whatever the hierarchy, and no right program is below it."""

@@ -137,7 +137,7 @@ def flat(entries: list[GroupLoad]) -> list[tuple[Collective, tuple[int, ...], in
     return rows
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=250)
 @given(steps())
 def test_step_equals_the_edge_by_edge_reference(case: tuple[System, list[GroupLoad]]) -> None:
     system, entries = case

@@ -11,67 +11,20 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from files_support import GOOD, SCHEDULE, SPLIT, WORDS, put, refusal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smtsynth.errors import InputError
 from smtsynth.interfaces.files import problem_data, problem_of, problem_text, read_problem, write_text
-from smtsynth.interfaces.programs import (
-    MAX_PROGRAM_STEPS,
-    RawProgram,
-    program_data,
-    program_or_schedule_of,
-    program_text,
-    read_program_or_schedule,
-    schedule_data,
-    schedule_text,
-)
+from smtsynth.interfaces.programs import program_or_schedule_of, read_program_or_schedule
 from smtsynth.interfaces.tables import MAX_DEPTH, Items, Table
 from smtsynth.interfaces.yamltext import MAX_BYTES, parse_data, read_data
 from smtsynth.model.placement import Axis
 from smtsynth.model.presets import preset
 from smtsynth.model.problem import Limits, Problem, Reduction
-from smtsynth.model.program import Collective, Program, instruction_set, show_program
-from smtsynth.model.schedule import Entry, Goal, Schedule, check_schedule
+from smtsynth.model.program import Collective
 from smtsynth.model.system import Level, System
-
-GOOD = """\
-system:
-  levels:
-    - {name: node, size: 4, bandwidth: 8 GB/s, latency: 20 us}   # optional per_device: 1 GB/s
-    - {name: gpu, size: 16, bandwidth: 270 GB/s, latency: 3 us}
-  overhead: 0 us
-axes: {data: 4, shard: 16}
-reduce: {over: [data], bytes: 8 GiB}
-limits: {steps: 5}
-"""
-SPLIT = "ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root)); AllGather(node, InsideGroup)"
-NAMES = ("root", "node", "gpu")
-SCHEDULE = """\
-devices: 8
-steps:
-  - {collective: ReduceScatter, groups: [[0,1,2,3],[4,5,6,7]]}
-  - {collective: AllReduce, groups: [[0,4],[1,5],[2,6],[3,7]]}
-  - {collective: AllGather, groups: [[0,1,2,3],[4,5,6,7]]}
-"""
-
-
-def put(folder: Path, text: str | bytes, name: str = "p.yaml") -> Path:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def refusal(read: object, path: Path | str) -> str:
-    """The one line with which `read` refuses the file."""
-    with pytest.raises(InputError) as caught:
-        read(path)  # type: ignore[operator]
-    line = str(caught.value)
-    assert "\n" not in line
-    assert line.isprintable()
-    assert len(line) < 1500
-    return line
-
 
 # Problems
 
@@ -92,7 +45,7 @@ def test_json_and_yaml_say_the_same(tmp_path: Path) -> None:
     expected = read_problem(put(tmp_path, GOOD))
     assert read_problem(put(tmp_path, as_json, "p.json")) == expected
     assert read_problem(put(tmp_path, as_json, "p.yml")) == expected
-    assert read_problem(put(tmp_path, as_json.replace(" ", "\t"), "p.JSON")).axes == expected.axes
+    assert read_problem(put(tmp_path, as_json.replace("\n", "\n\t"), "p.JSON")) == expected
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
@@ -115,15 +68,21 @@ def test_quantities_are_exact(tmp_path: Path) -> None:
     assert problem.system.levels[0].latency == Fraction(1, 10**7)
     assert problem.system.levels[0].bandwidth == 50 * 10**9
     assert problem.reduction.payload == 8 * 10**9
-    bare = read_problem(put(tmp_path, GOOD.replace("8 GiB", "0.3")))
-    assert bare.reduction.payload == Fraction(3, 10)
+    digits = "123456789012345.0123456789012345"
+    bare = read_problem(put(tmp_path, GOOD.replace("8 GiB", digits)))
+    assert bare.reduction.payload == Fraction(digits)
     as_json = json.dumps(read_data(put(tmp_path, GOOD))).replace('"8 GiB"', "0.1")
     assert read_problem(put(tmp_path, as_json, "p.json")).reduction.payload == Fraction(1, 10)
 
 
 def test_limits_presets_and_collectives(tmp_path: Path) -> None:
-    text = "system: {preset: dgx-h100, sizes: {node: 16}}\naxes: {a: 128}\nreduce: {over: [a], bytes: 1, collective: Reduce}\n"
-    problem = read_problem(put(tmp_path, text + "limits: {time: 1.5 s, memory: 2 GiB}\n"))
+    text = """\
+system: {preset: dgx-h100, sizes: {node: 16}}
+axes: {a: 128}
+reduce: {over: [a], bytes: 1, collective: Reduce}
+limits: {time: 1.5 s, memory: 2 GiB}
+"""
+    problem = read_problem(put(tmp_path, text))
     assert problem.system == preset("dgx-h100", {"node": 16})
     assert problem.reduction.collective is Collective.REDUCE
     assert problem.limits == Limits(None, 1.5, 2**31)
@@ -137,7 +96,7 @@ def test_axes_keep_the_order_of_the_file(tmp_path: Path) -> None:
 
 WRONG = [
     # what is replaced, by what, the place, words of the message
-    ("bandwidth: 8", "bandwith: 8", "3: key system.levels[0].bandwith", ["unknown", "did you mean 'bandwidth'", "latency"]),
+    ("bandwidth: 8", "bandwith: 8", "3: key system.levels[0].bandwith", ["did you mean 'bandwidth'", "latency"]),
     ("limits", "limit", "8: key limit", ["did you mean 'limits'", "system, axes, reduce, limits"]),
     ("size: 4,", "size: 4, size: 4,", "3: key system.levels[0].size", ["twice"]),
     ("limits: {steps: 5}", "axes: {a: 4}", "8: key axes", ["twice", "line 6"]),
@@ -178,11 +137,11 @@ WRONG = [
     ("[data]", "[data, data]", "7: key reduce.over", ["twice"]),
     ("8 GiB", "0", "7: key reduce.bytes", ["zero"]),
     ("8 GiB", "8 GiB, collective: AllRduce", "7: key reduce.collective", ["did you mean 'AllReduce'"]),
-    ("8 GiB", "8 GiB, collective: {data: AllReduce}", "7: key reduce.collective", ["goals per axis are not supported yet"]),
+    ("8 GiB", "8 GiB, collective: {data: AllReduce}", "7: key reduce.collective", ["goals per axis", "one coll"]),
     ("steps: 5", "steps: 65", "8: key limits.steps", ["from 1 to 64"]),
     ("steps: 5", "time: 60", "8: key limits.time", ["no unit"]),
     ("steps: 5", "memory: 0.5 B", "8: key limits.memory", ["less than a byte"]),
-    ("system:\n", "system: &a\n", "2", ["anchor"]),
+    ("system:\n", "system: &a\n", "1", ["anchor"]),
     ("{steps: 5}", "*a", "8", ["alias"]),
     ("{steps: 5}", "!!python/object:os.system {}", "8", ["tag"]),
     ("limits: {steps: 5}\n", "---\na: 1\n", "8", ["second YAML document"]),
@@ -213,7 +172,7 @@ def test_what_is_wrong_is_said_with_file_line_and_key(
         ("# only this\n", ["is empty"]),
         ("hello\n", ["'hello'", "system, axes, reduce"]),
         ("- 1\n", ["is a list"]),
-        (os.urandom(0) + bytes(range(128, 256)), ["not text", "UTF-8"]),
+        (bytes(range(128, 256)), ["not text", "UTF-8"]),
         (GOOD.encode("utf-16-le"), ["not text", "U+0000"]),
         (b"\xff\xfe\x00", ["not text"]),
         (b"\x7fELF\x02\x01\x01\x00", ["not text"]),
@@ -228,11 +187,16 @@ def test_what_is_wrong_is_said_with_file_line_and_key(
         ("x" * (MAX_BYTES + 1), ["too large", "16 MiB"]),
         ("".join(f"k{n}: 1\n" for n in range(20_000)), ["k0", "unknown"]),
         ("system: {preset: nothing}\naxes: {a: 1}\nreduce: {over: [a], bytes: 1}", ["key system.preset", "dgx-h100"]),
-        ("system: {preset: dgx-h100, sizes: {gpu: 16}}\naxes: {}\nreduce: {}", ["key system.sizes.gpu", "16", "1 to 8"]),
+        ("system: {preset: dgx-h100, sizes: {gpu: 16}}\naxes: {}\nreduce: {}", ["system.sizes.gpu", "16", "1 to 8"]),
         ("system: {preset: dgx-h100, sizes: {gp: 4}}\naxes: {}\nreduce: {}", ["key system.sizes.gp", "'gpu'"]),
         ("system: {preset: dgx-h100, levels: []}\naxes: {}\nreduce: {}", ["key system.levels", "preset, sizes"]),
         ("system: {levels: []}\naxes: {}\nreduce: {}", ["key system.levels", "no levels"]),
-        ("system: {levels: [" + "{name: a, size: 1, bandwidth: 1 B/s}," * 17 + "]}\naxes: {}\nreduce: {}", ["at most 16"]),
+        ("system: {levels: [" + "{name: a}," * 17 + "]}\naxes: {}\nreduce: {}", ["at most 16"]),
+        (GOOD.replace("size: 4", "size: " + "1" * 500_000 + "x"), ["system.levels[0].size", "'111"]),
+        (GOOD.replace("8 GiB", "8" + " " * 500_000 + "x y"), ["reduce.bytes", "'8"]),
+        (GOOD.replace("8 GiB", "'8" + " " * 500_000 + "x y'"), ["reduce.bytes", "not a quantity"]),
+        (GOOD.replace("name: node", "name: " + "n" * 500_000), ["system.levels[0].name", "'nnn"]),
+        (GOOD.replace("data: 4", "d" * 900 + ": 4"), ["axes.ddd", "axis name"]),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -251,12 +215,14 @@ def test_hopeless_files_are_refused_in_one_line(tmp_path: Path, text: str | byte
         ('{"a": 1,\n "a": 2}', ":2: key a", ["twice, first on line 1"]),
         ('{"a": [0,\n {"b": NaN}]}', ":2: key a[1].b", ["NaN"]),
         ('{"a":\n -Infinity}', ":2: key a", ["-Infinity"]),
+        ('{"a": [0,\n [1, NaN]]}', ":2: key a[1][1]", ["NaN"]),
         ('{"a": 1,}', ":1", ["bad JSON"]),
         ('{"a": 1}\n{"a": 1}', ":2", ["bad JSON"]),
         ("{'a': 1}", ":1", ["bad JSON"]),
         ('{"a": 1' + "0" * 10000 + "}", ":1: key a", ["too long"]),
         ('{"a": 1e400}', ":1: key a", ["too long"]),
-        ("[" * 2_000_000, "", ["nested too deeply"]),
+        ("[" * 500_000, "", ["nested too deeply"]),
+        ("[" * 2_000_000, "", ["too many values"]),
         ('{"a": ' + "[" * 60 + "]" * 60 + "}", ":1", ["nested too deeply"]),
         ("[" + "[]," * 3_000_000 + "1]", "", ["too many values"]),
         ('"' + "\\n" * 4_000_000 + '"', "", ["system, axes, reduce"]),
@@ -270,6 +236,14 @@ def test_hopeless_json_is_refused_in_one_line(tmp_path: Path, text: str, place: 
     assert line.startswith(f"{path}{place}: ")
     for word in words:
         assert word in line
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_nesting_is_taken_up_to_the_limit(as_json: bool) -> None:
+    inner = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
+    assert list(parse_data(f'{{"a": {inner}}}', "f", is_json=as_json)) == ["a"]
+    with pytest.raises(InputError, match=f"^f:1: is nested too deeply; expected at most {MAX_DEPTH} levels$"):
+        parse_data(f'{{"a": [{inner}]}}', "f", is_json=as_json)
 
 
 def test_places_that_are_no_files(tmp_path: Path) -> None:
@@ -331,9 +305,7 @@ def test_lines_and_values_of_a_reading() -> None:
 
 
 SIMPLE = st.one_of(st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.text(max_size=8))
-DATA = st.recursive(
-    SIMPLE, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=4))
-)
+DATA = st.recursive(SIMPLE, lambda data: st.lists(data) | st.dictionaries(st.text(max_size=5), data), max_leaves=8)
 
 
 @settings(max_examples=200, deadline=None)
@@ -347,13 +319,6 @@ def test_json_is_read_as_the_standard_library_reads_it(data: dict[str, object], 
 
 def quantities(unit: str) -> st.SearchStrategy[str]:
     return st.builds(lambda whole, part: f"{whole}.{part:03d} {unit}", st.integers(1, 10**6), st.integers(0, 999))
-
-
-# Some of these mean something else in YAML unless they are quoted.
-WORDS = st.one_of(
-    st.sampled_from(["yes", "no", "on", "off", "true", "null", "y", "n", "NaN", "Null", "_", "a-b"]),
-    st.from_regex(r"[A-Za-z_][A-Za-z0-9_\-]{0,8}", fullmatch=True).filter(lambda word: word != "root"),
-)
 
 
 @st.composite
@@ -381,9 +346,8 @@ def problems(draw: st.DrawFn) -> Problem:
         draw(st.one_of(st.none(), seconds)),
         draw(st.one_of(st.none(), st.integers(1, 2**50))),
     )
-    return Problem(
-        System(levels, draw(quantities("ns"))), axes, Reduction(over, payload, draw(st.sampled_from(Collective))), limits
-    )
+    reduction = Reduction(over, payload, draw(st.sampled_from(Collective)))
+    return Problem(System(levels, draw(quantities("ns"))), axes, reduction, limits)
 
 
 @settings(max_examples=100, deadline=None)
@@ -392,218 +356,6 @@ def test_a_written_problem_reads_back(problem: Problem) -> None:
     assert problem_of(parse_data(problem_text(problem), "f"), "f") == problem
     assert problem_of(parse_data(json.dumps(problem_data(problem)), "f", is_json=True), "f") == problem
     assert problem_of(problem_data(problem), "f") == problem
-
-
-@st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
-    devices = draw(st.integers(1, 12))
-
-    def groups(pool: list[int]) -> tuple[tuple[int, ...], ...]:
-        cuts = sorted(draw(st.sets(st.integers(0, len(pool)), min_size=1, max_size=4)) | {0})
-        return tuple(tuple(pool[a:b]) for a, b in zip(cuts, cuts[1:], strict=False) if a < b)
-
-    def roots(collective: Collective, found: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-        rooted = collective in (Collective.REDUCE, Collective.BROADCAST) and draw(st.booleans())
-        return tuple(draw(st.sampled_from(group)) for group in found) if rooted else ()
-
-    steps = []
-    for _ in range(draw(st.integers(0, 4))):
-        pool = draw(st.permutations(range(devices)))
-        cut = draw(st.integers(0, devices))
-        step = []
-        for part in (pool[:cut], pool[cut:])[: draw(st.integers(1, 2))]:
-            collective, found = draw(st.sampled_from(Collective)), groups(part)
-            step.append(Entry(collective, found, roots(collective, found)))
-        steps.append(tuple(step))
-    goal = Goal()
-    if draw(st.booleans()):
-        collective, found = draw(st.sampled_from(Collective)), groups(list(range(devices)))
-        goal = Goal(collective, found, roots(collective, found))
-    return check_schedule(Schedule(devices, tuple(steps), goal))
-
-
-@settings(max_examples=100, deadline=None)
-@given(schedules())
-def test_a_written_schedule_reads_back(schedule: Schedule) -> None:
-    assert program_or_schedule_of(parse_data(schedule_text(schedule), "f"), "f") == schedule
-    as_json = json.dumps(schedule_data(schedule))
-    assert program_or_schedule_of(parse_data(as_json, "f", is_json=True), "f") == schedule
-    assert program_or_schedule_of(schedule_data(schedule), "f") == schedule
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> tuple[tuple[str, ...], Program]:
-    depth = draw(st.integers(1, 3))
-    words = st.one_of(WORDS, st.sampled_from(["gpu.data", "gpu.shard", "node.data"]))
-    names = ("root", *draw(st.lists(words, min_size=depth, max_size=depth, unique=True)))
-    return names, tuple(draw(st.lists(st.sampled_from(instruction_set(depth)), max_size=5)))
-
-
-@settings(max_examples=100, deadline=None)
-@given(programs())
-def test_a_written_program_reads_back(case: tuple[tuple[str, ...], Program]) -> None:
-    names, program = case
-    answer = {"status": "optimal", "program": program_data(program, names), "cost_seconds": 0.1, "blocked": []}
-    for data in (
-        parse_data(program_text(program, names), "f"),
-        {"program": program_data(program, names)},
-        parse_data(json.dumps(answer), "f", is_json=True),
-        parse_data(json.dumps(answer), "f"),
-    ):
-        raw = program_or_schedule_of(data, "f")
-        assert isinstance(raw, RawProgram)
-        assert raw.resolve(names) == program
-    if program:
-        for data in (show_program(program, names), {"program": show_program(program, names)}):
-            raw = program_or_schedule_of(data, "f")
-            assert isinstance(raw, RawProgram) and raw.resolve(names) == program
-
-
-# Programs and schedules
-
-
-def resolved(source: Path | str) -> Program:
-    raw = read_program_or_schedule(source)
-    assert isinstance(raw, RawProgram)
-    return raw.resolve(NAMES)
-
-
-def test_every_way_to_write_a_program(tmp_path: Path) -> None:
-    program = resolved(SPLIT)
-    assert show_program(program, NAMES) == SPLIT
-    lines = SPLIT.replace("; ", "\n")
-    listed = "program:\n" + "".join(f"  - {part}\n" for part in lines.split("\n"))
-    mapped = "program:\n" + "".join(f"  - {json.dumps(step)}\n" for step in program_data(program, NAMES))
-    for text in (SPLIT, f"# why\n{lines}  # last\n", f"program: {SPLIT}\n", listed, mapped, f"program: |\n  {SPLIT}\n"):
-        assert resolved(put(tmp_path, text)) == program
-    assert resolved(put(tmp_path, json.dumps(SPLIT), "p.json")) == program
-    assert resolved(put(tmp_path, "program: []")) == ()
-
-
-def test_the_answer_of_solve_brings_its_placement_along(tmp_path: Path) -> None:
-    answer = {
-        "status": "optimal",
-        "program": program_data(resolved(SPLIT), NAMES),
-        "placement": {"axes": ["data"], "matrix": [[4, 16]]},
-        "hierarchy": "reduction",
-        "layout": None,
-    }
-    raw = read_program_or_schedule(put(tmp_path, json.dumps(answer), "a.json"))
-    assert isinstance(raw, RawProgram)
-    assert (raw.matrix, raw.hierarchy) == ([[4, 16]], "reduction")
-    assert raw.resolve(NAMES) == resolved(SPLIT)
-    for nothing in ({"placement": None}, {"hierarchy": None}):
-        less = read_program_or_schedule(put(tmp_path, json.dumps(answer | nothing), "a.json"))
-        assert isinstance(less, RawProgram) and None in (less.matrix, less.hierarchy)
-    line = refusal(read_program_or_schedule, put(tmp_path, '{"status": "infeasible",\n"program": null}', "a.json"))
-    assert ":2: key program" in line and "infeasible" in line
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("AllReduce(node)\n", ["step 1", "not an instruction"]),
-        (f"{SPLIT}\nAllReduce(node, Inside)\n", [":2: step 4", "'Inside'", "InsideGroup, Parallel, Master"]),
-        ("AllRduce(node, InsideGroup)\n", ["did you mean 'AllReduce'"]),
-        ("program: hello", ["key program", "'hello'"]),
-        ("program: 3", ["key program", "is 3"]),
-        ("program:\n  - {collective: AllReduce, slice: node}\n", [":2: key program[0].form", "missing"]),
-        ("program:\n  - {collective: AllReduce, slice: node, forms: Master}\n", [":2: key program[0].forms", "'form'"]),
-        ("program:\n  - {collective: AllReduce, slice: 3, form: Master}\n", ["key program[0].slice", "is 3"]),
-        ("program:\n  - {collective: AllReduce, slice: a, form: Master, ancestor: [b]}\n", ["ancestor", "a list"]),
-        ("program: []\nsteps: []\n", ["key steps", "unknown"]),
-        ("AllReduce(node, InsideGroup);" * (MAX_PROGRAM_STEPS + 1), ["too many steps"]),
-        ("AllReduce(node, InsideGroup);" * 200_000, ["too long"]),
-        (GOOD, ["a problem file"]),
-        ("programm: []", ["did you mean 'program'"]),
-        ("goal: {}", ["program", "missing"]),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
-def test_bad_programs_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:
-    line = refusal(read_program_or_schedule, put(tmp_path, text))
-    for word in words:
-        assert word in line
-
-
-def test_levels_are_checked_when_they_are_known(tmp_path: Path) -> None:
-    text = "program:\n  - AllReduce(root, InsideGroup)\n  - {collective: Reduce, slice: rack, form: InsideGroup}\n"
-    path = put(tmp_path, text)
-    assert refusal(resolved, path).startswith(f"{path}:3: key program[1]: slice 'rack' is no level")
-    assert "step 2: ancestor 'node' of Master is not above" in refusal(
-        resolved, put(tmp_path, "AllReduce(root, InsideGroup); AllReduce(node, Master(node))")
-    )
-    assert "has an ancestor" in refusal(resolved, "AllReduce(node, InsideGroup(root))")
-
-
-def test_the_schedule_of_section_8(tmp_path: Path) -> None:
-    schedule = read_program_or_schedule(put(tmp_path, SCHEDULE))
-    quads, pairs = ((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))
-    assert schedule == Schedule(
-        8,
-        (
-            (Entry(Collective.REDUCE_SCATTER, quads),),
-            (Entry(Collective.ALL_REDUCE, pairs),),
-            (Entry(Collective.ALL_GATHER, quads),),
-        ),
-    )
-
-
-def test_goals_roots_and_mixed_steps(tmp_path: Path) -> None:
-    text = (
-        "devices: 4\nsteps:\n"
-        "  - [{collective: Reduce, groups: [[0, 1]], roots: [1]}, {collective: AllReduce, groups: [[2, 3]]}]\n"
-        "goal: {collective: Broadcast, roots: [3]}\n"
-    )
-    schedule = read_program_or_schedule(put(tmp_path, text))
-    assert isinstance(schedule, Schedule)
-    assert schedule.steps == (
-        (Entry(Collective.REDUCE, ((0, 1),), (1,)), Entry(Collective.ALL_REDUCE, ((2, 3),))),
-    )
-    assert schedule.goal == Goal(Collective.BROADCAST, ((0, 1, 2, 3),), (3,))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "place", "words"),
-    [
-        ("devices: 8", "devices: true", "1: key devices", ["is true"]),
-        ("devices: 8", "devices: 0", "1: key devices", ["is 0"]),
-        ("devices: 8", f"devices: {2**20 + 1}", "1: key devices", [str(2**20)]),
-        ("devices: 8", "devices: 7", "3: key steps[0]", ["no device 7", "0 to 6"]),
-        ("devices: 8\n", "", "1: key devices", ["missing"]),
-        ("[0,4]", "[0,0]", "4: key steps[1]", ["device 0 is there twice"]),
-        ("[0,4]", "[0,1]", "4: key steps[1]", ["device 1 is there twice"]),
-        ("[0,4]", "[]", "4: key steps[1]", ["empty"]),
-        ("[0,4]", "[0,yes]", "4: key steps[1].groups[0][1]", ["is true"]),
-        ("[0,4]", "[0,4.0]", "4: key steps[1].groups[0][1]", ["4.0"]),
-        ("[0,4]", "[0,-4]", "4: key steps[1]", ["-4"]),
-        ("[0,4]", "4", "4: key steps[1].groups[0]", ["is 4"]),
-        ("[[0,4],[1,5],[2,6],[3,7]]", "3", "4: key steps[1].groups", ["is 3"]),
-        ("AllReduce", "AllToAll", "4: key steps[1].collective", ["'AllToAll'", "Broadcast"]),
-        ("[3,7]]", "[3,7]], roots: [0,1,2,3]", "4: key steps[1].roots", ["no roots"]),
-        ("AllReduce, groups", "Reduce, roots: [0], groups", "4: key steps[1]", ["1 roots for 4 groups"]),
-        ("AllReduce, groups", "Reduce, roots: [1,0,2,3], groups", "4: key steps[1]", ["root 1 is not in"]),
-        ("AllReduce, groups", "Reduce, roots: [], groups", "4: key steps[1].roots", ["empty"]),
-        ("AllReduce, groups", "AllReduce, group", "4: key steps[1].group", ["did you mean 'groups'"]),
-        ("steps:", "goal: {groups: []}\nsteps:", "2: key goal.groups", ["empty"]),
-        ("steps:", "goal: {groups: [[0, 0]]}\nsteps:", "2: key goal", ["twice"]),
-        ("steps:", "goal: {roots: [0]}\nsteps:", "2: key goal.roots", ["no roots"]),
-        ("steps:", "goal: 3\nsteps:", "2: key goal", ["is 3"]),
-    ],
-)
-def test_bad_schedules_are_refused(tmp_path: Path, old: str, new: str, place: str, words: list[str]) -> None:
-    assert old in SCHEDULE
-    path = put(tmp_path, SCHEDULE.replace(old, new, 1))
-    line = refusal(read_program_or_schedule, path)
-    assert line.startswith(f"{path}:{place}: ")
-    for word in words:
-        assert word in line
-
-
-def test_overlapping_entries_of_one_step_are_refused(tmp_path: Path) -> None:
-    step = "[{collective: Reduce, groups: [[0, 1]]}, {collective: Reduce, groups: [[1, 2]]}]"
-    path = put(tmp_path, f"devices: 4\nsteps:\n  - {step}\n")
-    assert refusal(read_program_or_schedule, path).startswith(f"{path}:3: key steps[0]: device 1 is there twice")
 
 
 # Writing

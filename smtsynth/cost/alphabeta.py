@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from smtsynth.cost.bound import any_schedule_bound
 from smtsynth.cost.closed import closed_bound, closed_price, closed_step
 from smtsynth.cost.explicit import explicit_step
 from smtsynth.cost.interface import CostModel, GroupLoad, Shares, StepCost
@@ -38,6 +39,10 @@ class AlphaBeta:
     def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
         """See smtsynth.cost.closed.closed_bound."""
         return closed_bound(lowering, instruction, share, mask)
+
+    def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
+        """See smtsynth.cost.bound.any_schedule_bound."""
+        return any_schedule_bound(lowering, payload)
 
 
 def simulate_schedule(model: CostModel, system: System, schedule: Schedule, payload: Fraction) -> list[StepCost]:

@@ -92,3 +92,7 @@ class CostModel(Protocol):
     def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
         """Nanoseconds that `price` can't go below where the groups of type `mask` hold `share` bytes."""
         ...
+
+    def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
+        """Nanoseconds that no schedule at all of the AllReduce takes less than; None where the model knows no bound."""
+        ...

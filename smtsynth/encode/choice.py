@@ -57,9 +57,6 @@ class Choice:
                     for collective in Collective:
                         if named(collective, span, self.depth) not in allowed:
                             clauses.add(-self.on(step, span), -self.does(step, collective))
-            with clauses.family("idle-to-the-end", "After an idle step all steps are idle."):
-                if step > 1:
-                    clauses.imply([self.idle(step - 1)], self.idle(step))
 
     def block(self, prefix: Program, exactly: bool = False) -> None:
         """No program begins with `prefix` (or, `exactly`, is it)."""

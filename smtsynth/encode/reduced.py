@@ -69,6 +69,9 @@ class Classes:
                 for kind in kinds:
                     self._complete(step - 1, kind, [self.choice.idle(step)], reduced)
                     self._same([self.choice.idle(step)], step, kind, step - 1, kind)
+            with clauses.family("idle-to-the-end", "After an idle step all steps are idle."):
+                if step > 1:
+                    clauses.imply([self.choice.idle(step - 1)], self.choice.idle(step))
             for span in self.choice.spans:
                 groups = shape(named(Collective.ALL_REDUCE, span, self.choice.depth), self.choice.depth)
                 on = self.choice.on(step, span)

@@ -171,8 +171,8 @@ def write_text(path: Path, text: str) -> None:
 
     What is no regular file (a pipe, a terminal) is written straight.
     """
-    target = os.path.realpath(path)
     try:
+        target = os.path.realpath(path)
         if os.path.exists(target) and not os.path.isfile(target):
             with open(target, "w", encoding="utf-8") as file:
                 file.write(text)

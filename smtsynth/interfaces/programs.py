@@ -134,7 +134,7 @@ def _count(steps: Sequence[RawStep], where: str) -> None:
 
 def _call(part: str, where: str) -> RawStep:
     """A step of short text."""
-    match = CALL.fullmatch(part)
+    match = CALL.fullmatch(part) if len(part) <= 400 else None
     if match is None:
         raise InputError(f"{shown(part)} is not an instruction", where=where, expected=CALL_EXAMPLE)
     collective, slice_, form, ancestor = (Node(word, where) for word in match.groups())

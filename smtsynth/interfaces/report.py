@@ -198,10 +198,11 @@ def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel)
 
 
 def _bounds(out: Console, solution: Solution) -> None:
-    out.print(
-        f"\nNo schedule at all takes less than {milliseconds(solution.any_schedule_bound)} "
-        "(what must cross each uplink over its bandwidth)."
-    )
+    if solution.any_schedule_bound is not None:
+        out.print(
+            f"\nNo schedule at all takes less than {milliseconds(solution.any_schedule_bound)} "
+            "(what must cross each uplink over its bandwidth)."
+        )
 
 
 def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:

@@ -127,9 +127,8 @@ def enumerate_programs(
             best = [(0, ())]
     except LimitReached as limit:
         reason = str(limit)
-    cost = best[0][0] if best else None
-    program = best[0][1] if best else None
-    return Enumeration(tuple(counts), cost, program, reason is None, reason, perf_counter() - start)
+    least, cheapest = best[0] if best else (None, None)
+    return Enumeration(tuple(counts), least, cheapest, reason is None, reason, perf_counter() - start)
 
 
 Batch = tuple[int, int, int, Program]  # length, how many programs, the least cost, a program of that cost

@@ -1,14 +1,14 @@
 """First programs: the hierarchical schemes people use, cheap to list, one of which starts the loop (paper, section 2).
 
-The factors are cut into consecutive segments. The innermost segments scatter and gather (or reduce and broadcast),
-innermost first and last; the outermost is reduced over in between.
+The factors are cut into consecutive segments. The inner segments scatter and gather (or reduce to their first device
+and broadcast), innermost first and last; in between the outer segments are reduced over, one by one or at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smtsynth.model.program import Collective, Instruction, Program, Span, canonical, named
+from smtsynth.model.program import Collective, Instruction, Program, Span, named
 
 MAX_SCHEMES = 4096
 
@@ -24,8 +24,8 @@ def schemes(depth: int, reduced: Sequence[bool], instructions: Sequence[Instruct
         yield tuple(named(Collective.ALL_REDUCE, Span(start, stop, False), depth) for start, stop in runs)
         return
     count = 0
-    for program in _nested(depth, depth, False):
-        if all(canonical(one, depth) in allowed for one in program):
+    for program in _nested(depth):
+        if allowed.issuperset(program):
             yield program
             count += 1
             if count >= MAX_SCHEMES:
@@ -43,12 +43,28 @@ def _runs(reduced: Sequence[bool]) -> list[tuple[int, int]]:
     return runs
 
 
-def _nested(stop: int, depth: int, masters: bool) -> Iterator[Program]:
-    """Programs that reduce over factors 0..stop-1, where factors from `stop` on are done."""
-    yield (named(Collective.ALL_REDUCE, Span(0, stop, masters), depth),)
-    for start in range(1, stop):
-        span = Span(start, stop, masters)
-        for rest in _nested(start, depth, masters):
-            yield (named(Collective.REDUCE_SCATTER, span, depth), *rest, named(Collective.ALL_GATHER, span, depth))
-        for rest in _nested(start, depth, True):
-            yield (named(Collective.REDUCE, span, depth), *rest, named(Collective.BROADCAST, span, depth))
+def _compositions(start: int, stop: int) -> Iterator[list[tuple[int, int]]]:
+    """Every way to cut the factors start..stop-1 into consecutive segments, innermost first; none for no factors."""
+    if start == stop:
+        yield []
+    for cut in range(start, stop):
+        for rest in _compositions(start, cut):
+            yield [(cut, stop), *rest]
+
+
+def _nested(depth: int) -> Iterator[Program]:
+    """Inner segments scattered and gathered around reductions of the outer ones; or reduced and broadcast likewise."""
+
+    def over(collective: Collective, start: int, stop: int, master: bool = False) -> Instruction:
+        return named(collective, Span(start, stop, master and stop < depth), depth)
+
+    for core in range(depth, 0, -1):
+        for segments in _compositions(core, depth):
+            down = tuple(over(Collective.REDUCE_SCATTER, *segment) for segment in segments)
+            up = tuple(over(Collective.ALL_GATHER, *segment) for segment in reversed(segments))
+            for outer in _compositions(0, core):
+                yield (*down, *(over(Collective.ALL_REDUCE, *segment) for segment in outer), *up)
+            if segments:
+                down = tuple(over(Collective.REDUCE, *segment, True) for segment in segments)
+                up = tuple(over(Collective.BROADCAST, *segment, True) for segment in reversed(segments))
+                yield (*down, over(Collective.ALL_REDUCE, 0, core, True), *up)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from smtsynth.cost.bound import any_schedule_bound
 from smtsynth.cost.prices import Prices
 from smtsynth.encode.choice import Choice
 from smtsynth.encode.clauses import Clauses
@@ -190,7 +189,6 @@ def _solution(
     queries: tuple[Query, ...],
     seconds: float,
 ) -> Solution:
-    bound = any_schedule_bound(best.lowering, problem.reduction.payload)
     return Solution(
         status=status,
         lowering=best.lowering,
@@ -198,7 +196,7 @@ def _solution(
         cost=best.cost,
         lower_bound=best.cost if status is Status.OPTIMAL else None,
         allreduce=plain_cost(best.lowering, problem, options.cost_model),
-        any_schedule_bound=bound,
+        any_schedule_bound=options.cost_model.any_schedule(best.lowering, problem.reduction.payload),
         steps_limit=options.steps or problem.limits.steps or default_steps(best.lowering.depth),
         instruction_set=options.instruction_set,
         cost_model=options.cost_model.name,

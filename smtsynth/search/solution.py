@@ -27,7 +27,7 @@ class Solution:
     cost: int | None
     lower_bound: int | None
     allreduce: int
-    any_schedule_bound: int
+    any_schedule_bound: int | None
     steps_limit: int
     instruction_set: str
     cost_model: str

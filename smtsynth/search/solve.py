@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any
 
 from smtsynth.cost.alphabeta import AlphaBeta
-from smtsynth.cost.bound import any_schedule_bound
 from smtsynth.cost.interface import CostModel
 from smtsynth.cost.prices import Parts, Prices
 from smtsynth.encode import concrete, reduced
@@ -124,38 +123,21 @@ class PlacementTask:
 def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
     """The best program on one lowering (see solve)."""
     start = perf_counter()
-    depth = lowering.depth
-    steps = options.steps or problem.limits.steps or default_steps(depth)
-    prices = Prices(options.cost_model, lowering, problem.reduction.payload)
+    steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
     plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
-    allreduce = plain_cost(plain, problem, options.cost_model)
-    bound: int | None = any_schedule_bound(plain, problem.reduction.payload)
-    any_schedule = bound or 0
-    found = Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ())
-    if plain.depth and any(factor.reduced is None for factor in lowering.factors):
-        reason = "a level of this hierarchy is reduced over in part only, and its groups can't tell the parts apart"
-        found, bound = (
-            replace(found, status=Status.INFEASIBLE, program=None, cost=None, replay=None, reason=reason),
-            None,
-        )
-    elif plain.depth:
-        task = PlacementTask(prices, instruction_set(depth, options.instruction_set), steps, options.encoding)
-        first, below = _first(task, options, resources)
-        bound = max(any_schedule, below or 0)
-        found = search(task, first, resources)
-        if found.cost is not None and found.cost < bound:
-            raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns")
-        if found.status is Status.OPTIMAL:
-            bound = found.cost
-        if found.status is Status.INFEASIBLE:
-            bound = None
+    any_schedule = options.cost_model.any_schedule(plain, problem.reduction.payload)
+    found, bound = _find(lowering, plain, problem, options, resources, steps)
+    if found.status in (Status.FEASIBLE, Status.UNKNOWN):
+        bound = max(any_schedule or 0, bound or 0)
+    if found.cost is not None and found.cost < max(any_schedule or 0, bound or 0):
+        raise InternalError(f"a program of {found.cost} ns beats the lower bounds {any_schedule} and {bound} ns")
     return Solution(
         status=found.status,
         lowering=lowering,
         program=found.program,
         cost=found.cost,
         lower_bound=bound,
-        allreduce=allreduce,
+        allreduce=plain_cost(plain, problem, options.cost_model),
         any_schedule_bound=any_schedule,
         steps_limit=steps,
         instruction_set=options.instruction_set,
@@ -168,6 +150,28 @@ def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resou
         loop=found.queries,
         seconds=perf_counter() - start,
     )
+
+
+IN_PART = "a level of this hierarchy is reduced over in part only, and its groups can't tell the parts apart"
+
+
+def _find(
+    lowering: Lowering, plain: Lowering, problem: Problem, options: Options, resources: Resources, steps: int
+) -> tuple[Found, int | None]:
+    """What the loop finds, and a lower bound of every program where one is known."""
+    if not plain.depth:
+        return Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ()), 0
+    if any(factor.reduced is None for factor in lowering.factors):
+        return Found(Status.INFEASIBLE, None, None, None, IN_PART, (), ()), None
+    prices = Prices(options.cost_model, lowering, problem.reduction.payload)
+    instructions = instruction_set(lowering.depth, options.instruction_set)
+    task = PlacementTask(prices, instructions, steps, options.encoding)
+    first, bound = _first(task, options, resources)
+    found = search(task, first, resources)
+    if found.cost is not None and found.cost < (bound or 0):
+        raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns of the graph of classes")
+    ends = {Status.OPTIMAL: found.cost, Status.INFEASIBLE: None}
+    return found, ends.get(found.status, bound)
 
 
 def plain_cost(plain: Lowering, problem: Problem, model: CostModel) -> int:

@@ -63,7 +63,7 @@ def outcome_of(finished: Finished, solver: str) -> Outcome:
     text = " ".join((finished.output[:200] + " " + finished.errors[-200:]).split())
     if finished.late or "timeout" in text:
         reason = f"{solver} reached the time limit"
-    elif "memory" in text.lower():
+    elif "memory" in text.lower() or "bad_alloc" in text:
         reason = f"{solver} reached the memory limit"
     else:
         reason = f"{solver} ended with status {finished.status}: {text or 'no output'}"

@@ -1,0 +1,379 @@
+"""The loop: worked optima, limits, blocked prefixes, mixed prices, interrupts, every hierarchy, every encoding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from threading import Event
+from typing import Any
+
+import pytest
+from conftest import A100, THREE, problem
+
+from smtsynth import Level, LimitReached, Problem, Solution, Status, System, lower, show_program, solve
+from smtsynth.cost.alphabeta import AlphaBeta
+from smtsynth.cost.interface import GroupLoad, Shares, StepCost
+from smtsynth.cost.prices import Prices
+from smtsynth.errors import InputError
+from smtsynth.model.lowering import Lowering
+from smtsynth.model.program import Instruction, Program, canonical, instruction_set, parse_program
+from smtsynth.search import loop
+from smtsynth.search.enumerate import StateGraph, cheapest_programs, enumerate_programs
+from smtsynth.search.graph import cheapest_path, class_graph
+from smtsynth.search.incumbent import schemes
+from smtsynth.search.joint import solve_joint
+from smtsynth.search.loop import Resources
+from smtsynth.search.replay import Replay, replay
+from smtsynth.search.solve import Options, PlacementTask
+from smtsynth.solvers.outcome import Answer
+
+GIB, MIB = 2**30, 2**20
+
+
+def check_proof(solution: Solution) -> None:
+    """`optimal` rests on an unsatisfiable question below its own cost, and on a program that was replayed."""
+    assert solution.status is Status.OPTIMAL
+    assert solution.loop[-1].answer is Answer.UNSAT and solution.loop[-1].bound == solution.cost
+    assert solution.lower_bound == solution.cost
+    assert solution.program is not None and replay(solution.lowering, solution.program).ok
+    assert all(query.answer is Answer.SAT for query in solution.loop[:-1])
+
+
+@pytest.mark.parametrize("solver", ["z3", "cadical"])
+@pytest.mark.parametrize("bounds", [True, False])
+def test_worked_optimum_of_two_factors(solver: str, bounds: bool) -> None:
+    solution = solve(problem(A100, (64,), (0,), 2 * GIB), [[4, 16]], solver=solver, bounds=bounds)
+    check_proof(solution)
+    assert solution.cost == 417776266 and solution.allreduce == 528994179
+    assert show_program(solution.program or (), solution.lowering.names) == (
+        "ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root)); AllGather(node, InsideGroup)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("payload", "overhead", "cost", "plain", "steps"),
+    [
+        (MIB, "0 us", 109323, 367411, 5),
+        (64 * MIB, "0 us", 603447, 692552, 3),
+        (GIB, "0 us", 5647074, 5647074, 1),
+        (MIB, "10 us", 153254, 377411, 4),
+    ],
+)
+@pytest.mark.parametrize("bounds", [True, False])
+def test_worked_optima_of_three_factors(
+    payload: int, overhead: str, cost: int, plain: int, steps: int, bounds: bool
+) -> None:
+    system = System(THREE.levels, overhead)
+    solution = solve(problem(system, (64,), (0,), payload), [[2, 4, 8]], steps=7, bounds=bounds)
+    check_proof(solution)
+    assert (solution.cost, solution.allreduce, len(solution.program or ())) == (cost, plain, steps)
+
+
+def test_scatter_over_two_levels_at_once() -> None:
+    solution = solve(problem(THREE, (64,), (0,), 64 * MIB), [[2, 4, 8]], steps=7)
+    assert show_program((solution.program or ())[:1], solution.lowering.names) == "ReduceScatter(su, InsideGroup)"
+
+
+def test_all_placements_of_two_axes() -> None:
+    solution = solve(problem(A100, (8, 2, 4), (0, 2), 2 * GIB))
+    found = {one.placement.matrix: one.cost for one in solution.placements}
+    assert found == {
+        ((1, 8), (1, 2), (4, 1)): 819387244,
+        ((1, 8), (2, 1), (2, 2)): 283478538,
+        ((2, 4), (1, 2), (2, 2)): 819387244,
+        ((2, 4), (2, 1), (1, 4)): 283478538,
+        ((4, 2), (1, 2), (1, 4)): 819387244,
+    }
+    assert solution.status is Status.OPTIMAL and solution.cost == 283478538 == solution.lower_bound
+    for one in solution.placements:
+        check_proof(one)
+    again = solve(problem(A100, (8, 2, 4), (0, 2), 2 * GIB), jobs=2)
+    assert [one.cost for one in again.placements] == [one.cost for one in solution.placements]
+
+
+def test_worked_cluster_of_ten_nodes() -> None:
+    system = System([Level("node", 10, "400 GB/s", "8 us", "50 GB/s"), Level("gpu", 8, "450 GB/s", "2 us")])
+    small = solve(problem(system, (80,), (0,), 32 * MIB), [[10, 8]])
+    assert (small.allreduce, small.cost) == (600176, 453485)
+    large = solve(problem(system, (80,), (0,), GIB), [[10, 8]])
+    assert large.cost == large.allreduce == 5736101
+
+
+def test_nothing_to_reduce_is_one_empty_program() -> None:
+    solution = solve(problem(A100, (64, 1), (1,), GIB), [[4, 16], [1, 1]])
+    assert (solution.status, solution.cost, solution.program, solution.lower_bound) == (Status.OPTIMAL, 0, (), 0)
+
+
+def optimum(given: Problem, matrix: list[list[int]], hierarchy: str, instructions: str, steps: int) -> int | None:
+    """The cheapest program by enumeration."""
+    lowering = lower(given, matrix, hierarchy)
+    prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
+    return enumerate_programs(StateGraph.of(lowering, instructions), prices, steps).cost
+
+
+@pytest.mark.parametrize("hierarchy", ["reduction", "reduction-factors", "rows", "columns"])
+@pytest.mark.parametrize("instructions", ["p2", "full"])
+def test_every_hierarchy_agrees_with_enumeration(hierarchy: str, instructions: str) -> None:
+    system = System([Level("node", 2, "8 GB/s", "20 us"), Level("gpu", 8, "270 GB/s", "3 us")])
+    given = problem(system, (4, 4), (0,), 64 * MIB)
+    matrix = [[2, 2], [1, 4]]
+    solution = solve(given, matrix, hierarchy=hierarchy, instruction_set=instructions, steps=5)
+    check_proof(solution)
+    assert solution.cost == optimum(given, matrix, hierarchy, instructions, 5)
+
+
+def test_a_hierarchy_that_cannot_tell_the_axes_apart_is_infeasible() -> None:
+    solution = solve(problem(A100, (8, 8), (0,), GIB), [[2, 4], [2, 4]], hierarchy="system")
+    assert solution.status is Status.INFEASIBLE and solution.program is None and "in part" in str(solution.reason)
+
+
+@pytest.mark.parametrize("encoding", ["reduced", "concrete"])
+def test_too_few_steps_is_infeasible_by_the_solver(encoding: str) -> None:
+    system = System([Level("node", 2, "1 GB/s"), Level("gpu", 4, "5 GB/s")])
+    given, matrix = problem(system, (2, 4), (1,), MIB), [[1, 2], [2, 2]]
+    one = solve(given, matrix, hierarchy="columns", steps=1, encoding=encoding)
+    assert one.status is Status.INFEASIBLE and one.loop[-1].answer is Answer.UNSAT and one.loop[-1].bound is None
+    check_proof(solve(given, matrix, hierarchy="columns", steps=2, encoding=encoding))
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (4, 2), (2, 2, 2)])
+@pytest.mark.parametrize("instructions", ["p2", "full"])
+def test_concrete_reduced_and_enumerated_agree(sizes: tuple[int, ...], instructions: str) -> None:
+    levels = [Level(f"l{n}", size, 10**9 * 7**n, Fraction(5, 10 ** (6 + n))) for n, size in enumerate(sizes)]
+    given = problem(System(levels), (math.prod(sizes),), (0,), 3 * MIB)
+    costs = set()
+    for encoding in ("reduced", "concrete"):
+        solution = solve(given, [sizes], encoding=encoding, steps=3, instruction_set=instructions, bounds=False)
+        check_proof(solution)
+        costs.add(solution.cost)
+    assert costs == {optimum(given, [list(sizes)], "reduction", instructions, 3)}
+
+
+def test_joint_query_is_the_best_over_placements() -> None:
+    small = System([Level("one", 1, "1 GB/s"), Level("node", 2, "1 GB/s", "9 us"), Level("gpu", 6, "5 GB/s", "1 us")])
+    cases = [
+        problem(A100, (8, 2, 4), (0, 2), 256 * MIB),
+        problem(A100, (4, 16), (0,), MIB),
+        problem(A100, (16, 2, 2), (1, 2), 2 * GIB),
+        problem(small, (3, 4), (1,), MIB),
+        problem(small, (12, 1), (1,), MIB),
+        problem(THREE, (8, 8), (1,), 4 * MIB),
+    ]
+    for given in cases:
+        joint = solve_joint(given, Options(), Resources())
+        each = solve(given)
+        assert joint.status is Status.OPTIMAL and joint.cost == each.cost
+        assert joint.cost == 0 or joint.loop[-1].answer is Answer.UNSAT
+        assert joint.program is not None and replay(joint.lowering, joint.program).ok
+
+
+def test_joint_query_improves_by_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a poor first program the models of the solver lead to the optimum, matrix included."""
+    given = problem(A100, (4, 16), (1,), 256 * MIB)
+    monkeypatch.setattr(
+        "smtsynth.search.joint.schemes", lambda depth, flags, allowed: list(schemes(depth, flags, allowed))[:1]
+    )
+    joint = solve_joint(given, Options(), Resources())
+    assert joint.cost == solve(given).cost
+
+
+# --- a cost model that makes a program cheap which only the classes accept ---
+
+
+@dataclass(frozen=True)
+class Favourite:
+    """Prices 1 ns for some instructions, 1000 ns for all others, whatever is moved."""
+
+    cheap: frozenset[Instruction]
+    name: str = "favourite"
+
+    def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
+        return 1 if instruction in self.cheap else 1000
+
+    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
+        return self.price(lowering, instruction, share)
+
+    def explain(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> StepCost:
+        return StepCost(self.price(lowering, instruction, shares), Fraction(0), Fraction(0), None)
+
+    def any_schedule(self, lowering: Lowering, payload: Fraction) -> None:
+        return None
+
+    def step(self, system: System, entries: Iterable[GroupLoad]) -> StepCost:
+        raise NotImplementedError
+
+
+# Right on 2·2·2, wrong on 3·2·2: contiguous scatters that don't line up there.
+MISALIGNED = (
+    "ReduceScatter(c, Parallel(b)); ReduceScatter(b, Parallel(a)); AllGather(c, Parallel(b)); "
+    "AllGather(b, Master(a)); ReduceScatter(a, Parallel(root)); Broadcast(c, Parallel(a)); AllGather(a, Parallel(root))"
+)
+
+
+def misaligned(lowering: Lowering) -> Program:
+    """The program above, each instruction under its one name."""
+    named = [canonical(instruction, 3) for instruction in parse_program(MISALIGNED, lowering.names)]
+    return tuple(instruction for instruction in named if instruction is not None)
+
+
+@pytest.mark.parametrize("bounds", [True, False])
+def test_a_model_that_fails_its_replay_is_blocked_and_the_loop_goes_on(bounds: bool) -> None:
+    system = System([Level("a", 3, 1), Level("b", 2, 1), Level("c", 2, 1)])
+    given = Problem(system, {"a0": 12}, problem(system, (12,), (0,), MIB).reduction)
+    lowering = lower(given, [[3, 2, 2]])
+    bad = misaligned(lowering)
+    assert not replay(lowering, bad).ok
+    model = Favourite(frozenset(bad))
+    solution = solve(given, [[3, 2, 2]], steps=7, cost_model=model, bounds=bounds)
+    check_proof(solution)
+    assert solution.blocked and all(not replay(lowering, prefix).ok for prefix in solution.blocked)
+    least = enumerate_programs(StateGraph.of(lowering, "full"), Prices(model, lowering, Fraction(MIB)), 7)
+    assert solution.cost == least.cost and (least.cost or 0) > 7
+
+
+def test_blocked_prefixes_are_the_shortest_that_fail() -> None:
+    system = System([Level("a", 3, 1), Level("b", 2, 1), Level("c", 2, 1)])
+    given = problem(system, (12,), (0,), MIB)
+    lowering = lower(given, [[3, 2, 2]])
+    bad = misaligned(lowering)
+    result = replay(lowering, bad)
+    assert not result.ok and 0 < result.prefix <= len(bad)
+    for length in range(1, result.prefix):
+        reason = replay(lowering, bad[:length]).reason
+        assert "goal is not reached" in reason, "a shorter prefix fails already"
+
+
+def test_unequal_groups_get_exact_prices() -> None:
+    """A model whose groups hold different parts is priced below its cost until its exact row is added."""
+    system = System([Level("a", 2, "1 GB/s"), Level("b", 2, "1 GB/s"), Level("c", 2, "1 GB/s")])
+    given = problem(system, (8,), (0,), MIB)
+    lowering = lower(given, [[2, 2, 2]])
+    prices = Prices(AlphaBeta(), lowering, Fraction(MIB))
+    task = PlacementTask(prices, instruction_set(3), 5, "reduced")
+    every = [program for _, program in cheapest_programs(StateGraph.of(lowering, "full"), prices, 5)]
+    unequal = [program for program in every if task.mixed(program)]
+    assert unequal, "no program has groups of different parts"
+    for program in unequal[:5]:
+        cost = task.cost(program)
+        assert admits(task, program, cost + 1, task.mixed(program))
+        assert not admits(task, program, cost, task.mixed(program))
+
+
+def admits(task: PlacementTask, program: Program, bound: int, mixed: list[Any]) -> bool:
+    """Whether the constraints admit exactly this program below `bound`."""
+    from smtsynth.solvers.sat import solve_dimacs
+
+    choice = task.encode(bound, mixed)
+    for step, instruction in enumerate(program, 1):
+        for literal in choice.chosen(step, instruction):
+            choice.clauses.add(literal)
+    if len(program) < choice.steps:
+        choice.clauses.add(choice.idle(len(program) + 1))
+    return solve_dimacs(choice.clauses.dimacs()).answer is Answer.SAT
+
+
+def test_graph_bounds_every_program_from_below() -> None:
+    for sizes in [(2, 3), (2, 2, 2)]:
+        levels = [Level(f"l{n}", size, 10**9 * 7**n, Fraction(5, 10 ** (6 + n))) for n, size in enumerate(sizes)]
+        lowering = lower(problem(System(levels), (math.prod(sizes),), (0,), MIB), [sizes])
+        prices = Prices(AlphaBeta(), lowering, Fraction(MIB))
+        graph = class_graph(len(sizes), "full", (1 << len(sizes)) - 1)
+        for steps in range(1, 6):
+            best = cheapest_path(graph, prices, steps)
+            least = enumerate_programs(StateGraph.of(lowering, "full"), prices, steps).cost
+            assert best is not None and least is not None and best[0] <= least
+            assert best[0] == prices.program(best[1]) and len(best[1]) <= steps
+    with pytest.raises(LimitReached):
+        class_graph(9, "full", 511)
+
+
+def test_schemes_are_programs_of_the_set() -> None:
+    for depth in (1, 2, 3, 4):
+        for name in ("p2", "full"):
+            allowed = instruction_set(depth, name)
+            found = list(schemes(depth, [True] * depth, allowed))
+            assert found and len(set(found)) == len(found)
+            lowering = lower(*_cube(depth))
+            for program in found:
+                assert set(program) <= set(allowed) and replay(lowering, program).ok
+
+
+def _cube(depth: int) -> tuple[Problem, list[list[int]]]:
+    system = System([Level(f"l{n}", 2, 1) for n in range(depth)])
+    return problem(system, (2**depth,), (0,), MIB), [[2] * depth]
+
+
+# --- limits, interrupts, size ---
+
+
+def test_no_time_is_never_infeasible() -> None:
+    for limit in (1e-9, 0.01):
+        solution = solve(problem(A100, (8, 2, 4), (0, 2), GIB), time_limit=limit)
+        assert solution.status in (Status.UNKNOWN, Status.FEASIBLE)
+        assert "time limit" in str(solution.reason)
+        if solution.cost is not None:
+            assert solution.lower_bound is not None and solution.lower_bound <= solution.cost
+
+
+@pytest.mark.parametrize("solver", ["z3", "cadical"])
+def test_memory_limit_is_said(solver: str) -> None:
+    memory = {"z3": 2**20, "cadical": 2**25}[solver]
+    solution = solve(problem(THREE, (64,), (0,), MIB), [[2, 4, 8]], steps=7, memory_limit=memory, solver=solver)
+    assert solution.status is Status.FEASIBLE and f"{solver} reached the memory limit" in str(solution.reason)
+    assert solution.program is not None
+
+
+def test_interrupt_keeps_the_best_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "solve_dimacs", interrupted)
+    solution = solve(problem(A100, (8, 2, 4), (0, 2), GIB))
+    assert solution.status is Status.FEASIBLE and solution.reason == "interrupted"
+    assert len(solution.placements) == 5 and solution.program is not None
+
+
+def test_a_disagreement_of_ours_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from smtsynth import InternalError
+    from smtsynth.search import solve as module
+
+    monkeypatch.setattr(module, "cheapest_path", lambda *_: (10**12, ()))
+    with pytest.raises(InternalError):
+        solve(problem(A100, (64,), (0,), GIB), [[4, 16]])
+
+
+def test_65536_devices_are_replayed_symbolically() -> None:
+    levels = [Level(f"l{n}", 16, 10**11, Fraction(5, 10 ** (6 + n))) for n in range(4)]
+    given = problem(System(levels), (256, 256), (0,), GIB)
+    solution = solve(given, [[16, 16, 1, 1], [1, 1, 16, 16]])
+    check_proof(solution)
+    large = problem(System(levels), (65536,), (0,), GIB)
+    symbolic = solve(large, [[16, 16, 16, 16]], steps=3)
+    check_proof(symbolic)
+    assert symbolic.layout is None
+
+
+def test_what_the_symbolic_replay_refuses_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    from smtsynth.search import solve as module
+
+    monkeypatch.setattr(module, "replay", lambda lowering, program: Replay(False, len(program), "refused"))
+    solution = solve(problem(A100, (64,), (0,), GIB), [[4, 16]], steps=1)
+    assert solution.program is None and solution.blocked
+
+
+def test_options_are_checked() -> None:
+    given = problem(A100, (64,), (0,), GIB)
+    for words in ({"instruction_set": "p3"}, {"steps": 0}, {"hierarchy": "tree"}, {"encoding": "dense"}, {"jobs": 0}):
+        with pytest.raises(InputError):
+            solve(given, [[4, 16]], **words)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="row of axis 'a0' multiplies to 32"):
+        solve(given, [[2, 16]])
+
+
+def test_resources_count_down() -> None:
+    assert Resources().left() is None
+    resources = replace(Resources(deadline=0.0), interrupted=Event())
+    left = resources.left()
+    assert left is not None and left < 0
