@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 from typing import Any
@@ -14,11 +14,10 @@ from conftest import A100, THREE, problem
 
 from smtsynth import Level, LimitReached, Problem, Solution, Status, System, lower, show_program, solve
 from smtsynth.cost.alphabeta import AlphaBeta
-from smtsynth.cost.interface import GroupLoad, Shares, StepCost
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import InputError
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Instruction, Program, canonical, instruction_set, parse_program
+from smtsynth.model.program import Program, canonical, instruction_set, parse_program
 from smtsynth.search import loop
 from smtsynth.search.enumerate import StateGraph, cheapest_programs, enumerate_programs
 from smtsynth.search.graph import cheapest_path, class_graph
@@ -28,6 +27,7 @@ from smtsynth.search.loop import Resources
 from smtsynth.search.replay import Replay, replay
 from smtsynth.search.solve import Options, PlacementTask
 from smtsynth.solvers.outcome import Answer
+from smtsynth.solvers.sat import solve_dimacs
 
 GIB, MIB = 2**30, 2**20
 
@@ -179,31 +179,7 @@ def test_joint_query_improves_by_models(monkeypatch: pytest.MonkeyPatch) -> None
     assert joint.cost == solve(given).cost
 
 
-# --- a cost model that makes a program cheap which only the classes accept ---
-
-
-@dataclass(frozen=True)
-class Favourite:
-    """Prices 1 ns for some instructions, 1000 ns for all others, whatever is moved."""
-
-    cheap: frozenset[Instruction]
-    name: str = "favourite"
-
-    def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
-        return 1 if instruction in self.cheap else 1000
-
-    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-        return self.price(lowering, instruction, share)
-
-    def explain(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> StepCost:
-        return StepCost(self.price(lowering, instruction, shares), Fraction(0), Fraction(0), None)
-
-    def any_schedule(self, lowering: Lowering, payload: Fraction) -> None:
-        return None
-
-    def step(self, system: System, entries: Iterable[GroupLoad]) -> StepCost:
-        raise NotImplementedError
-
+# --- models that fail their replay ---
 
 # Right on 2·2·2, wrong on 3·2·2: contiguous scatters that don't line up there.
 MISALIGNED = (
@@ -218,19 +194,40 @@ def misaligned(lowering: Lowering) -> Program:
     return tuple(instruction for instruction in named if instruction is not None)
 
 
-@pytest.mark.parametrize("bounds", [True, False])
-def test_a_model_that_fails_its_replay_is_blocked_and_the_loop_goes_on(bounds: bool) -> None:
+def test_the_classes_admit_it_the_replay_refuses_it_and_its_prefix_blocks_it() -> None:
     system = System([Level("a", 3, 1), Level("b", 2, 1), Level("c", 2, 1)])
-    given = Problem(system, {"a0": 12}, problem(system, (12,), (0,), MIB).reduction)
-    lowering = lower(given, [[3, 2, 2]])
+    lowering = lower(problem(system, (12,), (0,), MIB), [[3, 2, 2]])
     bad = misaligned(lowering)
-    assert not replay(lowering, bad).ok
-    model = Favourite(frozenset(bad))
-    solution = solve(given, [[3, 2, 2]], steps=7, cost_model=model, bounds=bounds)
-    check_proof(solution)
-    assert solution.blocked and all(not replay(lowering, prefix).ok for prefix in solution.blocked)
-    least = enumerate_programs(StateGraph.of(lowering, "full"), Prices(model, lowering, Fraction(MIB)), 7)
-    assert solution.cost == least.cost and (least.cost or 0) > 7
+    task = PlacementTask(Prices(AlphaBeta(), lowering, Fraction(MIB)), instruction_set(3), 7, "reduced")
+    outcome = task.replay(bad)
+    assert admits(task, bad, None) and not outcome.ok
+    assert not admits(task, bad, None, blocked=[bad[: outcome.prefix]])
+    (even,) = [lower(problem(System([Level(n, 2, 1) for n in "abc"]), (8,), (0,), MIB), [[2, 2, 2]])]
+    assert replay(even, bad).ok
+
+
+@pytest.mark.parametrize("refused", [1, 3])
+def test_a_model_that_fails_its_replay_is_blocked_and_the_loop_goes_on(
+    monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """Refuse every program that begins like the optimum: the loop ends with the best of the others."""
+    given = problem(A100, (64,), (0,), 2 * GIB)
+    lowering = lower(given, [[4, 16]])
+    prefix = (solve(given, [[4, 16]]).program or ())[:refused]
+    real = PlacementTask.replay
+
+    def picky(task: PlacementTask, program: Program) -> Replay:
+        fails = program[:refused] == prefix
+        return Replay(False, refused, "refused by the test") if fails else real(task, program)
+
+    monkeypatch.setattr(PlacementTask, "replay", picky)
+    prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
+    every = cheapest_programs(StateGraph.of(lowering, "full"), prices, 5)
+    best = next(cost for cost, program in every if program[:refused] != prefix)
+    for bounds in (True, False):
+        solution = solve(given, [[4, 16]], bounds=bounds)
+        assert solution.status is Status.OPTIMAL and solution.cost == best
+        assert solution.blocked == (prefix,)
 
 
 def test_blocked_prefixes_are_the_shortest_that_fail() -> None:
@@ -261,11 +258,11 @@ def test_unequal_groups_get_exact_prices() -> None:
         assert not admits(task, program, cost, task.mixed(program))
 
 
-def admits(task: PlacementTask, program: Program, bound: int, mixed: list[Any]) -> bool:
+def admits(
+    task: PlacementTask, program: Program, bound: int | None, mixed: Iterable[Any] = (), blocked: Iterable[Program] = ()
+) -> bool:
     """Whether the constraints admit exactly this program below `bound`."""
-    from smtsynth.solvers.sat import solve_dimacs
-
-    choice = task.encode(bound, mixed)
+    choice = task.encode(bound, mixed, blocked)
     for step, instruction in enumerate(program, 1):
         for literal in choice.chosen(step, instruction):
             choice.clauses.add(literal)

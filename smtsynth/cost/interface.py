@@ -86,7 +86,7 @@ class CostModel(Protocol):
         ...
 
     def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
-        """`explain(...).nanoseconds`, quickly."""
+        """`explain(...).nanoseconds`, quickly. It must not fall when a share grows: the encodings rest on that."""
         ...
 
     def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
