@@ -5,10 +5,9 @@
 ;   <a>                    the arguments "a0 a1 ..."
 ;   each member: <i>       a class; each other: all but the root's
 
-; AllReduce needs members alike that hold something, all rows along the joined factors and their own contributors along
-; these, and gives everyone all contributors along these.
+; AllReduce needs members alike, with all rows along the joined factors and their own contributors along these, and gives
+; everyone all contributors along these. (So they hold something: where nothing is held there are no rows.)
 (define-fun class.AllReduce.needs.<m> (<states>) Bool (and
-  (held a0)                                                                    ; [class.AllReduce.held]
   (= a<i> a0)                                                      ; each other [class.AllReduce.alike]
   (subset joined (all-rows a0))                                                ; [class.AllReduce.rows]
   (apart joined (all-from a0))                                                 ; [class.AllReduce.contributors]
@@ -19,7 +18,6 @@
 
 ; ReduceScatter needs the same, and leaves everyone its own rows along the joined factors, with all contributors along these.
 (define-fun class.ReduceScatter.needs.<m> (<states>) Bool (and
-  (held a0)                                                                    ; [class.ReduceScatter.held]
   (= a<i> a0)                                                      ; each other [class.ReduceScatter.alike]
   (subset joined (all-rows a0))                                                ; [class.ReduceScatter.rows]
   (apart joined (all-from a0))                                                 ; [class.ReduceScatter.contributors]
@@ -30,7 +28,6 @@
 
 ; Reduce needs the same, and gives the root all contributors along the joined factors, and the others nothing.
 (define-fun class.Reduce.needs.<m> (<states>) Bool (and
-  (held a0)                                                                    ; [class.Reduce.held]
   (= a<i> a0)                                                      ; each other [class.Reduce.alike]
   (subset joined (all-rows a0))                                                ; [class.Reduce.rows]
   (apart joined (all-from a0))                                                 ; [class.Reduce.contributors]
@@ -51,10 +48,9 @@
   (= b<i> (class (bvor (all-rows a0) joined) (all-from a0)))       ; each member [class.AllGather.union]
 ))
 
-; Broadcast needs a root that holds something, all rows and all contributors along the joined factors and no less than
-; any member, of which some member holds less, and gives everyone what the root holds.
+; Broadcast needs a root with all rows and all contributors along the joined factors, of which every member has no more
+; and some member less, and gives everyone what the root holds.
 (define-fun class.Broadcast.needs.<m> (<states>) Bool (and
-  (held a0)                                                                    ; [class.Broadcast.held]
   (subset joined (all-rows a0))                                                ; [class.Broadcast.rows]
   (subset joined (all-from a0))                                                ; [class.Broadcast.contributors]
   (= (bvor a<i> a0) a0)                                            ; each other [class.Broadcast.no-more]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from smtsynth.errors import InternalError
+from smtsynth.errors import InternalError, LimitReached
 from smtsynth.meaning.classes import shape
 from smtsynth.model.lowering import span_groups
 from smtsynth.model.program import Instruction
@@ -211,7 +211,8 @@ def define_class_steps(
     return "\n".join(parts)
 
 
-def _define_described(sizes: Sequence[int], without: Collection[str]) -> str:
+def define_described(sizes: Sequence[int], without: Collection[str] = ()) -> str:
+    """described.smt2 over factors of these sizes; it takes what define_steps and define_class_steps define."""
     k, depth, width = math.prod(sizes), len(sizes), number_width(sizes)
     strides = [math.prod(sizes[f + 1 :]) for f in range(depth)]
     states, classes = parameters("s", range(k), "State"), parameters("a", range(1 << depth), "Class")
@@ -249,15 +250,17 @@ def define_obligations(
 ) -> str:
     """The definitions `counterexample.NAME`: how 'a concrete step implies the class step' could fail (obligation.smt2).
 
-    Their parameters are those of obligation_parameters. For one or two factors (with more, the chunks could be numbered
-    in more ways than the two that described.smt2 knows).
+    Their parameters are those of obligation_parameters. Raises LimitReached for more than two factors: the chunks could
+    be numbered in more ways than the two that described.smt2 knows.
     """
     depth = len(sizes)
+    if depth > 2:
+        raise LimitReached(f"the obligations are written for at most two factors, not {depth}")
     devices, classes = range(math.prod(sizes)), range(1 << depth)
     parts = [
         define_steps(sizes, instructions, without),
         define_class_steps(depth, instructions, without),
-        _define_described(sizes, without),
+        define_described(sizes, without),
     ]
     values = {
         "parameters": " ".join(f"({name} {sort})" for name, sort in obligation_parameters(sizes)),

@@ -6,9 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
 
@@ -19,10 +21,22 @@ if TYPE_CHECKING:
     from smtsynth.search.solve import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 EXIT = {"optimal": 0, "infeasible": 1, "feasible": 3, "unknown": 3}
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 FILE = click.argument("problem", metavar="PROBLEM")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+class Commands(click.Group):
+    """The commands; an interrupt that none of them caught is a limit reached, said in one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise LimitReached("interrupted") from None
 
 
 class Quantity(click.ParamType[Any]):
@@ -66,8 +80,21 @@ def search_options(command: F) -> F:
     return command
 
 
-@click.group(context_settings=CONTEXT, invoke_without_command=False)
-@click.version_option(package_name="smtsynth", message="smtsynth %(version)s")
+def _version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    if asked:
+        try:
+            click.echo(f"smtsynth {version('smtsynth')}")
+        except PackageNotFoundError:
+            click.echo("smtsynth (run from its source, not installed)")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings=CONTEXT, invoke_without_command=False)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
+)
 def cli() -> None:
     """Optimal placements and reduction programs for hierarchical systems, with proof.
 
@@ -97,7 +124,7 @@ def placements(problem: str, as_json: bool, everything: bool) -> None:
 
     given = read_problem(problem)
     count = count_placements(given.axes, given.system)
-    if count > 1_000_000:
+    if count > 1_000_000 and (as_json or everything):
         raise LimitReached(f"there are {count} placements, too many to list")
     listed = enumerate_placements(given.system, given.axes) if as_json or everything or count <= 1000 else []
     if as_json:
@@ -127,7 +154,7 @@ def placements(problem: str, as_json: bool, everything: bool) -> None:
 )
 @click.option("--joint", is_flag=True, help="One query with the placement unknown too (small systems).")
 @AS_JSON
-def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> None:
+def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> int:
     """Find the cheapest program, and prove that nothing cheaper exists.
 
     Without --placement, over all placements.
@@ -141,20 +168,21 @@ def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> None:
     from smtsynth.search.solve import solve as run
 
     asked = read_problem(problem)
-    options, resources, placement = _options(asked, given, as_json)
+    options, resources, placement = _options(asked, given)
     if joint:
         if placement is not None:
             raise InputError("--joint looks for the placement itself", where="--placement", expected="one of the two")
         solution = solve_joint(asked, options, resources)
     else:
         solution = run(asked, placement, options, resources)
+    _quiet(resources)
     if as_json:
         _print_json(solution_json(solution))
     else:
         from smtsynth.interfaces.report import solve_report
 
         solve_report(solution, asked, options.cost_model)
-    sys.exit(EXIT[solution.status])
+    return EXIT[solution.status]
 
 
 @cli.command()
@@ -163,7 +191,7 @@ def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> None:
 @click.option("--no-merge", is_flag=True, help="Enumerate programs one by one, as the paper does; slower.")
 @click.option("--solver", default="z3", show_default=True, help="z3, or cadical (needs the extra 'certify').")
 @AS_JSON
-def compare(problem: str, as_json: bool, no_merge: bool, **given: Any) -> None:
+def compare(problem: str, as_json: bool, no_merge: bool, **given: Any) -> int:
     """Set the paper's enumerative search beside the solver, placement by placement.
 
     \b
@@ -176,16 +204,17 @@ def compare(problem: str, as_json: bool, no_merge: bool, **given: Any) -> None:
     from smtsynth.search.compare import compare as run
 
     asked = read_problem(problem)
-    options, resources, placement = _options(asked, given, as_json)
+    options, resources, placement = _options(asked, given)
     chosen = [placement] if placement is not None else enumerate_placements(asked.system, asked.axes)
     found = run(asked, chosen, options, resources, merge=not no_merge)
+    _quiet(resources)
     if as_json:
         _print_json(compare_json(found))
     else:
         from smtsynth.interfaces.report import compare_report
 
         compare_report(found, merged=not no_merge)
-    sys.exit({True: 0, False: 1, None: 3}[agree(found)])
+    return {True: 0, False: 1, None: 3}[agree(found)]
 
 
 @cli.command()
@@ -206,8 +235,10 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
     from smtsynth.interfaces.simulation import simulation
 
     asked = read_problem(problem)
-    options, _, placement = _options(asked, given, as_json)
-    texts, collectives, costs = simulation(asked, file, placement, options)
+    options, _, placement = _options(asked, given)
+    source = click.get_current_context().get_parameter_source("hierarchy")
+    given_one = options.hierarchy if source is ParameterSource.COMMANDLINE else None
+    texts, collectives, costs = simulation(asked, file, placement, options, given_one)
     if as_json:
         _print_json(simulate_json(collectives, costs, asked.system))
     else:
@@ -222,7 +253,7 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
 @click.option("--cheapest", type=click.IntRange(1), default=10, show_default=True, help="How many to list.")
 @click.option("--all", "everything", is_flag=True, help="List all programs, cheapest first.")
 @AS_JSON
-def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **given: Any) -> None:
+def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **given: Any) -> int:
     """List the programs of one placement, cheapest first (the paper's enumerative search).
 
     \b
@@ -232,12 +263,14 @@ def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **g
     from smtsynth.interfaces.listing import listing, listing_report
 
     asked = read_problem(problem)
-    options, resources, placement = _options(asked, given, as_json)
+    options, resources, placement = _options(asked, given)
     found = listing(asked, _one_placement(asked, placement), options, resources, None if everything else cheapest)
+    _quiet(resources)
     if as_json:
         _print_json(found)
     else:
         listing_report(found)
+    return 0 if found["finished"] else 3
 
 
 @cli.command()
@@ -254,9 +287,10 @@ def hierarchies(problem: str, as_json: bool, **given: Any) -> None:
     from smtsynth.search.inclusions import inclusions
 
     asked = read_problem(problem)
-    options, resources, placement = _options(asked, given, as_json)
+    options, resources, placement = _options(asked, given)
     chosen = _one_placement(asked, placement)
     found = inclusions(asked, chosen, options.instruction_set, options.steps, resources.deadline)
+    _quiet(resources)
     if as_json:
         names = list(found.programs)
         lacks = {one: {two: found.lacks(one, two) for two in names if two != one} for one in names}
@@ -287,40 +321,67 @@ def presets(name: str | None, as_json: bool) -> None:
         presets_report()
 
 
-def _options(problem: Problem, given: dict[str, Any], quiet: bool) -> tuple[Options, Resources, Placement | None]:
+def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resources, Placement | None]:
     """Options, resources and the placement from the command line's words."""
     from time import perf_counter
 
-    from smtsynth.interfaces.progress import progress
+    from smtsynth.interfaces.progress import Progress
+    from smtsynth.model.lowering import HIERARCHIES
     from smtsynth.model.placement import check_placement
     from smtsynth.model.problem import Limits
+    from smtsynth.model.program import instruction_set
     from smtsynth.search.loop import Resources
     from smtsynth.search.solve import Options
 
-    if given.get("bounds", "on") not in ("on", "off"):
-        raise InputError(f"is {given['bounds']!r}", where="--bounds", expected="on or off")
+    steps, solver = given["steps"], given.get("solver", "z3")
+    time = problem.limits.seconds if given["time_limit"] is None else float(given["time_limit"])
+    memory = problem.limits.memory if given["memory_limit"] is None else int(given["memory_limit"])
+    _named("--time-limit", lambda: Limits(seconds=time))
+    _named("--memory-limit", lambda: Limits(memory=memory))
+    _named("--steps", lambda: Limits(steps=steps))
+    _named("--instruction-set", lambda: instruction_set(1, given["instruction_set"]))
+    _named("--jobs", lambda: Options(jobs=given["jobs"]))
+    _named("--solver", lambda: Options(solver=solver))
+    _named("--encoding", lambda: Options(encoding=given.get("encoding", "reduced")))
+    for option, word, words in (
+        ("--hierarchy", given["hierarchy"], HIERARCHIES),
+        ("--bounds", given.get("bounds", "on"), ("on", "off")),
+    ):
+        if word not in words:
+            raise InputError(f"{word!r} is unknown", where=option, expected=", ".join(words))
     options = Options(
         instruction_set=given["instruction_set"],
-        steps=given["steps"],
+        steps=steps,
         hierarchy=given["hierarchy"],
         encoding=given.get("encoding", "reduced"),
-        solver=given.get("solver", "z3"),
+        solver=solver,
         bounds=given.get("bounds", "on") == "on",
         jobs=given["jobs"],
     )
-    limit = given["time_limit"] if given["time_limit"] is not None else problem.limits.seconds
-    memory = given["memory_limit"] if given["memory_limit"] is not None else problem.limits.memory
-    limits = Limits(seconds=None if limit is None else float(limit), memory=None if memory is None else int(memory))
-    resources = Resources(
-        deadline=None if limits.seconds is None else perf_counter() + limits.seconds,
-        memory=limits.memory,
-        solver=options.solver,
-        progress=progress(),
-    )
     placement = None
     if given["placement"] is not None:
-        placement = check_placement(_matrix(given["placement"]), problem.axes, problem.system)
-    return options, resources, placement
+        matrix = _matrix(given["placement"])
+        placement = _named("--placement", lambda: check_placement(matrix, problem.axes, problem.system))
+    progress = Progress()
+    click.get_current_context().call_on_close(progress.stop)
+    deadline = None if time is None else perf_counter() + time
+    return options, Resources(deadline, memory, solver, progress), placement
+
+
+def _named(option: str, check: Callable[[], T]) -> T:
+    """What `check` returns; its complaint is said of `option`."""
+    try:
+        return check()
+    except InputError as error:
+        raise InputError(error.what, where=option, expected=error.expected) from None
+
+
+def _quiet(resources: Resources) -> None:
+    """Take the progress display away, before an answer is printed."""
+    from smtsynth.interfaces.progress import Progress
+
+    if isinstance(resources.progress, Progress):
+        resources.progress.stop()
 
 
 def _matrix(text: str) -> Any:
@@ -344,6 +405,7 @@ def _print_json(data: Any) -> None:
 
 def main() -> None:
     """Run the command line; every error of the user's is one line on standard error and exit status 2."""
+    _open_streams()
     try:
         status = cli.main(standalone_mode=False, prog_name="smtsynth")
         sys.stdout.flush()
@@ -362,12 +424,30 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         _fail("interrupted", 3)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        _drop_output()
+        _fail(f"the answer cannot be written ({error.strerror or error})", 2)
+
+
+def _open_streams() -> None:
+    """Streams that can be written: none is closed, and what an encoding lacks is replaced."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open until the process ends
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open until the process ends
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, so that the end of the process doesn't complain again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, status: int) -> None:
-    print(f"smtsynth: {message}", file=sys.stderr)
+    print(f"smtsynth: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
 
 

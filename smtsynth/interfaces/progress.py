@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from threading import Lock, Timer
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 PATIENCE = 2.0  # seconds without a word
 
 
-def progress() -> Callable[[str], None]:
-    """A function that takes progress lines: a spinner on a terminal, else lines once the work takes long."""
-    start = perf_counter()
-    if sys.stderr.isatty():
-        return _spinner()
+class Progress:
+    """Takes progress lines, from any thread: shown beside a spinner on a terminal, else one below the other."""
 
-    def say(line: str) -> None:
-        seconds = perf_counter() - start
-        if seconds > PATIENCE:
-            print(f"[{seconds:6.1f} s] {line}", file=sys.stderr, flush=True)
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self._lock = Lock()
+        self._last = "working"
+        self._shown = self._stopped = False
+        self._spinner: Status | None = None
+        self._timer = Timer(PATIENCE, self._begin)  # the first words, should none come by themselves
+        self._timer.daemon = True
+        self._timer.start()
 
-    return say
+    def __call__(self, line: str) -> None:
+        with self._lock:
+            self._last = line
+            if self._shown and not self._stopped:
+                self._show()
 
+    def _begin(self) -> None:
+        with self._lock:
+            if not self._stopped:
+                self._shown = True
+                self._show()
 
-def _spinner() -> Callable[[str], None]:
-    import atexit
+    def _show(self) -> None:
+        if not sys.stderr.isatty():
+            sys.stderr.write(f"[{perf_counter() - self._start:6.1f} s] {self._last}\n")
+            sys.stderr.flush()
+            return
+        text = self._last.replace("[", r"\[")
+        if self._spinner is None:
+            from rich.console import Console
 
-    from rich.console import Console
+            self._spinner = Console(stderr=True, emoji=False).status(text, spinner="line")
+            self._spinner.start()
+        self._spinner.update(text)
 
-    status = Console(stderr=True, emoji=False).status("working", spinner="line")
-    status.start()
-    atexit.register(status.stop)
-
-    def say(line: str) -> None:
-        status.update(line.replace("[", r"\["))
-
-    return say
+    def stop(self) -> None:
+        """No more lines, and the spinner goes away; to be called before anything else is printed."""
+        self._timer.cancel()
+        with self._lock:
+            self._stopped = True
+            if self._spinner is not None:
+                self._spinner.stop()
+                self._spinner = None

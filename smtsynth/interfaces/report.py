@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.shares import class_shares
+from smtsynth.interfaces.layout import Table, console
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Program, show_instruction, show_program
@@ -29,17 +29,8 @@ LEFT_OUT = (
 )
 
 
-def console() -> Console:
-    """Standard output for tables; wide where it is no terminal, so that nothing is cut."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, emoji=False)
-
-
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """An unboxed table; the columns in `right` are numbers."""
-    result = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return result
+MAX_ROWS = 40  # placements that solve lists, best first
+MAX_NAMED = 2**22  # devices; groups of larger systems are counted, not named
 
 
 def milliseconds(nanoseconds: int | None) -> str:
@@ -74,11 +65,17 @@ def group_text(devices: Sequence[int], most: int = 8) -> str:
 
 def groups_text(lowering: Lowering, step: int, program: Program) -> str:
     """The groups of a step: how many, of how many devices, and the first ones."""
+    start, stop, master = program[step].span(lowering.depth)
+    size = math.prod(lowering.sizes[start:stop])
+    outside = lowering.sizes[:start] if master else lowering.sizes[:start] + lowering.sizes[stop:]
+    count = math.prod(outside) * lowering.replicas
+    text = f"{count} group{'s' * (count != 1)} of {size}"
+    if lowering.system.devices > MAX_NAMED:
+        return text
     groups = lowering.groups(program[step])
-    count = len(groups) * lowering.replicas
     first = [group_text(lowering.devices[0, group].tolist()) for group in groups[:2]]
     more = " …" if count > len(first) else ""
-    return f"{count} of {groups.shape[1]}: [{'] ['.join(first)}]{more}"
+    return f"{text}: [{'] ['.join(first)}]{more}"
 
 
 def unit_text(system: System, level: int, unit: int) -> str:
@@ -94,10 +91,8 @@ def bottleneck_text(cost: StepCost, system: System) -> str:
     level = system.levels[where.level]
     if where.device is not None:
         rate = show_bandwidth(level.per_device or 0)
-        return f"{level.name} uplink, {where.direction}, what device {where.device} can drive of it ({rate})"
-    return (
-        f"uplink of {unit_text(system, where.level, where.unit)}, {where.direction} ({show_bandwidth(level.bandwidth)})"
-    )
+        return f"{where.direction} the {level.name} uplink by device {where.device} ({rate})"
+    return f"{where.direction} from {unit_text(system, where.level, where.unit)} ({show_bandwidth(level.bandwidth)})"
 
 
 def solve_report(solution: Solution, problem: Problem, model: CostModel) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
 from smtsynth.cost.interface import StepCost
+from smtsynth.errors import InputError
 from smtsynth.interfaces.programs import RawProgram, read_program_or_schedule
+from smtsynth.interfaces.yamltext import label
 from smtsynth.model.lowering import lower
 from smtsynth.model.placement import Placement, check_placement, only_placement
 from smtsynth.model.problem import Problem
@@ -16,9 +18,12 @@ from smtsynth.search.solve import Options
 
 
 def simulation(
-    problem: Problem, file: str, placement: Placement | None, options: Options
+    problem: Problem, file: str, placement: Placement | None, options: Options, hierarchy: str | None = None
 ) -> tuple[list[str], list[list[str]], list[StepCost]]:
-    """Each step in words, the names of its collectives, and its cost. InputError where file and problem don't fit."""
+    """Each step in words, the names of its collectives, and its cost. InputError where file and problem don't fit.
+
+    placement, hierarchy: where given, they go before those that an answer of solve names.
+    """
     given = read_program_or_schedule(file)
     payload, model = problem.reduction.payload, options.cost_model
     if not isinstance(given, RawProgram):
@@ -28,12 +33,14 @@ def simulation(
             [[str(e.collective) for e in step] for step in given.steps],
             costs,
         )
-    hierarchy = given.hierarchy if given.hierarchy is not None else options.hierarchy
-    if placement is None and given.matrix is not None:
-        placement = check_placement(given.matrix, problem.axes, problem.system)
-    lowering = lower(
-        problem.system, placement or only_placement(problem.system, problem.axes), problem.reduced, hierarchy
-    )
+    hierarchy = hierarchy or given.hierarchy or options.hierarchy
+    try:
+        if placement is None and given.matrix is not None:
+            placement = check_placement(given.matrix, problem.axes, problem.system)
+        chosen = placement or only_placement(problem.system, problem.axes)
+        lowering = lower(problem.system, chosen, problem.reduced, hierarchy)
+    except InputError as error:
+        raise error if error.where else error.at(label(file)) from None
     program = given.resolve(lowering.names)
     costs = simulate_program(model, lowering, program, payload)
     texts = [show_instruction(instruction, lowering.names) for instruction in program]

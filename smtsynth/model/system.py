@@ -27,7 +27,8 @@ def check_name(name: object, what: str) -> str:
 def check_size(size: object, what: str) -> int:
     """`size` if it is a whole number from 1 up, else InputError."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_DEVICES:
-        raise InputError(f"{what} is {str(size)[:40]}", expected="a whole number of at least 1")
+        huge = isinstance(size, int) and abs(size) > MAX_DEVICES  # its digits may be too many to print
+        raise InputError(f"{what} is {'far too large' if huge else repr(size)[:40]}", expected="a whole number from 1")
     return size
 
 
