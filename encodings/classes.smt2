@@ -1,11 +1,12 @@
-; Class states: what the devices hold whose digits are zero in the same factors. They behave alike, so that one state per
-; class stands for all of them, whatever the factors' sizes.
+; Class states: what the devices hold whose digits are zero in the same factors. They behave alike, so that one state
+; per class stands for all of them, whatever the factors' sizes.
 ;
 ; Along each of the <depth> factors such a device holds its own rows or all rows, with its own contributors or all.
 ;   <depth>   how many factors there are; factor f, 0 outermost, is bit f of a set of factors
 ;   <bits>    2 * depth + 1: whether anything is held, the factors with all rows, the factors with all contributors
 ;   <last>, <middle>, <high>   the last bit, and the first and last bit of the rows
 
+; The sorts that follow, what a class state says, and sets of factors that are within another or have nothing in common.
 (define-sort Factors () (_ BitVec <depth>))
 (define-sort Class () (_ BitVec <bits>))
 (define-fun none () Factors (_ bv0 <depth>))

@@ -24,7 +24,8 @@
   (= t<i> (sum.<m> <s>))                                                       ; each member [AllReduce.sum]
 ))
 
-; ReduceScatter needs the same, and that m divides the number of rows, and gives the j-th member the j-th m-th of the sum.
+; ReduceScatter needs the same, and that m divides the number of rows, and gives the j-th member the j-th m-th of the
+; sum.
 (define-fun ReduceScatter.needs.<m> (<states>) Bool (and
   (not (= s0 nothing))                                                                     ; [ReduceScatter.non-empty]
   (equal-rows s0 s<i>)                                                         ; each other [ReduceScatter.equal-rows]

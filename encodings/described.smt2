@@ -9,13 +9,14 @@
 ;   each bit: <bit>, <chunk>, <from>   a bit of a device's state, and the chunk and contributor it speaks of
 ;   <states>, <classes>        the parameters "(s0 State) ..." and "(a0 Class) ..."
 
-(define-fun straight<f> ((number Number)) Number (bvurem (bvudiv number <straight>) <size>))                 ; each factor
-(define-fun turned<f> ((number Number)) Number (bvurem (bvudiv number <turned>) <size>))                     ; each factor
+; The digits of a number in either numbering, and whether a factor is in a set.
+(define-fun straight<f> ((number Number)) Number (bvurem (bvudiv number <straight>) <size>))               ; each factor
+(define-fun turned<f> ((number Number)) Number (bvurem (bvudiv number <turned>) <size>))                   ; each factor
 (define-fun in<f> ((x Factors)) Bool (= ((_ extract <f> <f>) x) #b1))                                      ; each factor
 
 ; The digits of a number, in this numbering, are those of a device, but for the factors that are free.
 (define-fun agrees ((number Number) (turned Bool) (device Number) (free Factors)) Bool (and true
-  (or (in<f> free) (= (ite turned (turned<f> number) (straight<f> number)) (straight<f> device)))                    ; each factor [agrees]
+  (or (in<f> free) (= (ite turned (turned<f> number) (straight<f> number)) (straight<f> device))) ; each factor [agrees]
 ))
 
 ; A chunk with a contributor is meant to be at a device where its class holds anything, the chunk agrees with the device
@@ -32,8 +33,8 @@
   (=> (meant <chunk> <from> device a turned) (= ((_ extract <bit> <bit>) s) #b1))       ; each bit [described.no-less]
 ))
 (define-fun described (<states> <classes> (turned Bool)) Bool (and
-  (proper a<z>)                                                                            ; each class  [described.proper]
-  (device-described s<d> <number> a<z> turned)                                             ; each device [described.devices]
+  (proper a<z>)                                                                         ; each class  [described.proper]
+  (device-described s<d> <number> a<z> turned)                                         ; each device [described.devices]
 ))
 
 ; The numbering plays no part where every device holds every chunk or nothing.

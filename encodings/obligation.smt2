@@ -1,4 +1,7 @@
 ; The obligation of <title>: a concrete step implies the class step.
+;   <title>, <step>                  the instruction in words, and its name as in step.smt2
+;   <parameters>                     the states s and t, the classes a, b and c, turned and then, as parameters
+;   <all-s>, <all-t>, <all-a>, <all-b>, <all-c>   the arguments "s0 s1 ..." and so on
 ;
 ; If s0 s1 ... are described by classes a0 a1 ..., the step leads to t0 t1 ..., and these are described by any classes
 ; c0 c1 ... at all, in the same numbering of the chunks unless it played no part before, then the class step can be

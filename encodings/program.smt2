@@ -15,15 +15,16 @@
 ;   each time: <at>, <was>, <now>        a step from 1; the arguments before and after it
 ;   <first>, <last>                      the arguments at the start and after the last step
 ;   each blocked: <prefix>               a sequence of instructions that no program may begin with
+; Instructions are numbered, and costs are whole nanoseconds.
 (define-sort Instruction () (_ BitVec <code>))
 (define-sort Cost () (_ BitVec <price>))
 
 ; A step runs one instruction of the set; it is idle exactly where the goal holds, and then changes nothing.
 (define-fun move ((i Instruction) <both>) Bool (and
   (bvule i <idle>)                                                                            ; [program.known]
-  (=> (= i <number>) (<relation>.<step> <before> <after>))                                    ; each instruction [program.runs]
+  (=> (= i <number>) (<relation>.<step> <before> <after>))                             ; each instruction [program.runs]
   (= (= i <idle>) (goal <before>))                                                            ; [program.idle-at-goal]
-  (=> (= i <idle>) (= <is> <was>))                                                            ; each place [program.idle-keeps]
+  (=> (= i <idle>) (= <is> <was>))                                                     ; each place [program.idle-keeps]
 ))
 
 ; A step costs at least what every row says that applies to it.
@@ -31,6 +32,7 @@
   (=> (and (= i <number>) <held>) (bvuge cost <least>))                                       ; each row [program.price]
 ))
 
+; From the start to the goal: a state after every step, each step a move that is charged; no blocked prefix.
 (declare-const <name> <sort>)                                                                 ; each variable
 (declare-const instruction.<at> Instruction)                                                  ; each time
 (declare-const cost.<at> Cost)                                                                ; each time

@@ -7,6 +7,7 @@
 ;   <width>             bits enough for any number from 0 to k * k
 ;   each chunk: <c>     its number; <next> is c + 1; <high> and <low> are the last and first bit of its row
 
+; The sorts that follow, with nothing held, nobody's contribution, and the numbers 0 and 1.
 (define-sort State () (_ BitVec <bits>))
 (define-sort Contributors () (_ BitVec <k>))
 (define-sort Number () (_ BitVec <width>))

@@ -2,7 +2,8 @@
 ; the collective on all its groups at once, or not at all; devices in no group keep what they have.
 ;   <step>                 the instruction's name: collective, joined factors from-to, "m" where only masters take part
 ;   <collective>, <m>      which collective, and how many devices are in a group
-;   <states>, <both>       the parameters "(s0 State) ...", a device each, without and with "(t0 State) ..." after the step
+;   <states>, <both>       the parameters "(s0 State) ...", a device each, without and with "(t0 State) ..." after it
+;   <all-s>, <all-t>       all devices' states before and after, as arguments "s0 s1 ..." and "t0 t1 ..."
 ;   each group: <s>, <t>   its devices' states before and after, in order, as arguments
 ;   each untouched: <d>    a device in no group
 (define-fun needs.<step> (<states>) Bool (and true

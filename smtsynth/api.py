@@ -8,6 +8,7 @@ from time import perf_counter
 from smtsynth.cost.alphabeta import AlphaBeta, simulate_program, simulate_schedule
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.prices import Prices
+from smtsynth.meaning.goals import target_of
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.lowering import lower as lower_placement
 from smtsynth.model.placement import Axis, Matrix, Placement, axes_of, check_placement, only_placement
@@ -112,7 +113,7 @@ def simulate(
         problem, placement if placement is not None else only_placement(problem.system, problem.axes), hierarchy
     )
     steps = parse_program(program, lowering.names) if isinstance(program, str) else program
-    return simulate_program(model, lowering, steps, payload)
+    return simulate_program(model, lowering, steps, payload, problem.reduction.collective)
 
 
 def enumerate_programs(
@@ -126,9 +127,10 @@ def enumerate_programs(
 ) -> list[tuple[int, Program]]:
     """All programs of a placement within the step limit, as (nanoseconds, program), cheapest first."""
     lowering = lower(problem, placement, hierarchy)
-    prices = Prices(cost_model or AlphaBeta(), lowering, problem.reduction.payload)
+    target = target_of(lowering, problem.reduction.collective, problem.split)
+    prices = Prices(cost_model or AlphaBeta(), lowering, problem.reduction.payload, target.collective)
     limit = Options(instruction_set, steps).steps or problem.limits.steps or default_steps(lowering.depth)
-    return list(cheapest_programs(StateGraph.of(lowering, instruction_set), prices, limit))
+    return list(cheapest_programs(StateGraph(target, instruction_set), prices, limit))
 
 
 def _placement(problem: Problem, placement: Where) -> Placement:

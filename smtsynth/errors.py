@@ -29,3 +29,11 @@ class InternalError(SmtsynthError):
 
 class LimitReached(SmtsynthError):
     """A stated limit (time, memory, size) ended the work before an answer."""
+
+
+class VerificationError(SmtsynthError):
+    """A schedule that is not right; the message is the reason of its verdict, in one line."""
+
+    def __init__(self, reason: str, verdict: object = None) -> None:
+        super().__init__(reason)
+        self.verdict = verdict

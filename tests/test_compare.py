@@ -11,6 +11,7 @@ from conftest import A100, axes, problem
 from smtsynth import Level, Problem, Reduction, Status, System, compare, enumerate_programs, lower
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
+from smtsynth.meaning.goals import target_of
 from smtsynth.model.placement import axes_of, placements
 from smtsynth.search.compare import agree
 from smtsynth.search.enumerate import StateGraph, cheapest_programs
@@ -115,7 +116,7 @@ def test_cheapest_first_is_sorted_and_complete() -> None:
     lowering = lower(given, [[4, 16]])
     prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
     assert all(prices.program(program) == cost for cost, program in found)
-    graph = StateGraph.of(lowering, "full")
+    graph = StateGraph(target_of(lowering))
     assert {program for _, program in found} == set(all_programs(graph, 5))
     first = next(cheapest_programs(graph, prices, 5))
     assert first[0] == count_programs(graph, prices, 5).cost

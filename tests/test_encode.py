@@ -19,6 +19,7 @@ from smtsynth.encode.choice import Choice
 from smtsynth.encode.clauses import Clauses
 from smtsynth.encode.costs import less_than
 from smtsynth.meaning import classes, rules
+from smtsynth.meaning.goals import target
 from smtsynth.model.placement import axes_of, placements
 from smtsynth.model.program import Collective, Instruction, Program, instruction_set
 from smtsynth.search.enumerate import StateGraph, cheapest_programs
@@ -55,7 +56,7 @@ def answer(choice: Choice) -> Answer:
 def test_solver_counts_the_programs_of_two_factors(instructions: str) -> None:
     prices = prices_of(2, 2)
     choice = concrete.encode(prices, instruction_set(2, instructions), 5, None)
-    graph = StateGraph((2, 2), instructions, (True, True))
+    graph = StateGraph(target((2, 2)), instructions)
     found = programs(choice)
     assert len(found) == {"p2": 47, "full": 93}[instructions]
     assert set(found) == {program for _, program in cheapest_programs(graph, prices, 5)}
@@ -71,7 +72,7 @@ def check_every_bound(
     """For every bound that makes a difference: satisfiable exactly where a program is cheaper."""
     prices = prices_of(*sizes)
     instructions = instruction_set(len(sizes))
-    graph = StateGraph(sizes, "full", (True,) * len(sizes))
+    graph = StateGraph(target(sizes))
     costs = sorted({cost for cost, _ in cheapest_programs(graph, prices, steps)})
     for bound in sorted({bound for cost in costs for bound in (cost, cost + 1)}):
         choice = encode(prices, instructions, steps, bound, clauses=Clauses(without=without))
@@ -125,7 +126,7 @@ def _caught(encode: Encode, without: frozenset[str]) -> bool:
         part = encode(prices, instructions, steps, None, clauses=Clauses(without=without))
         if _some_other(part, whole):
             return True
-        costs = [cost for cost, _ in cheapest_programs(StateGraph(sizes, name, (True,) * len(sizes)), prices, steps)]
+        costs = [cost for cost, _ in cheapest_programs(StateGraph(target(sizes), name), prices, steps)]
         if answer(encode(prices, instructions, steps, min(costs), clauses=Clauses(without=without))) is Answer.SAT:
             return True
     return False
@@ -256,7 +257,7 @@ def _some_other(part: Choice, whole: Choice) -> bool:
 
 def test_blocked_prefixes_are_excluded() -> None:
     prices = prices_of(2, 2)
-    graph = StateGraph((2, 2), "full", (True, True))
+    graph = StateGraph(target((2, 2)))
     every = [program for _, program in cheapest_programs(graph, prices, 3)]
     prefix = every[0][:1]
     choice = concrete.encode(prices, instruction_set(2), 3, None, blocked=[prefix])

@@ -137,7 +137,7 @@ WRONG = [
     ("[data]", "[data, data]", "7: key reduce.over", ["twice"]),
     ("8 GiB", "0", "7: key reduce.bytes", ["zero"]),
     ("8 GiB", "8 GiB, collective: AllRduce", "7: key reduce.collective", ["did you mean 'AllReduce'"]),
-    ("8 GiB", "8 GiB, collective: {data: AllReduce}", "7: key reduce.collective", ["goals per axis", "one coll"]),
+    ("8 GiB", "8 GiB, collective: {shard: AllReduce}", "7: key reduce.collective", ["'shard' is not reduced over"]),
     ("steps: 5", "steps: 65", "8: key limits.steps", ["from 1 to 64"]),
     ("steps: 5", "time: 60", "8: key limits.time", ["no unit"]),
     ("steps: 5", "memory: 0.5 B", "8: key limits.memory", ["less than a byte"]),

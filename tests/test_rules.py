@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smtsynth.meaning import rules
+from smtsynth.meaning.goals import target
 from smtsynth.model.program import Collective, Instruction, instruction_set, parse_program
 from smtsynth.search.enumerate import StateGraph
 
@@ -18,14 +19,14 @@ NAMES = ("root", "node", "gpu")
 
 def counts(sizes: tuple[int, ...], instructions: str, steps: int) -> list[int]:
     """Programs by length, by merging equal states."""
-    graph = StateGraph(sizes, instructions, (True,) * len(sizes))
-    layer, found = {graph.start: 1}, []
+    graph = StateGraph(target(sizes), instructions)
+    layer, found = {graph.target.start: 1}, []
     for _ in range(steps):
         after: dict[rules.State, int] = {}
         for state, number in layer.items():
-            for _, _, target in graph.edges(state):
-                after[target] = after.get(target, 0) + number
-        found.append(after.pop(graph.goal, 0))
+            for _, _, new in graph.edges(state):
+                after[new] = after.get(new, 0) + number
+        found.append(after.pop(graph.target.final, 0))
         layer = after
     return found
 

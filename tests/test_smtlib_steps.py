@@ -1,4 +1,4 @@
-"""The SMT-LIB step relations against the interpreters, and 'a concrete step implies the class step', refuted when negated."""
+"""The SMT-LIB step relations against the interpreters, and 'a concrete step implies the class step'."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def live(sizes: tuple[int, ...]) -> frozenset[rules.State]:
 
 @cache
 def triples(sizes: tuple[int, ...]) -> tuple[Triple, ...]:
-    """Live states with the class states that the same program reaches and a numbering of the chunks that describes them.
+    """Live states with the class states that the same program reaches and a numbering of chunks that describes them.
 
     The numbering stays as it is along a program, except where it plays no part. Each live step must leave one.
     """
@@ -233,7 +233,8 @@ def failing(sizes: tuple[int, ...], name: str) -> list[str]:
     return [step_name(i, depth) for i, answer in zip(own, answers, strict=True) if answer == Answer.SAT]
 
 
-ALL_CONJUNCTS = [(file, name) for file in RULES_FILES + CLASS_FILES + LINK_FILES for name in conjuncts(encoding_text(file))]
+STEP_FILES = RULES_FILES + CLASS_FILES + LINK_FILES
+ALL_CONJUNCTS = [(file, name) for file in STEP_FILES for name in conjuncts(encoding_text(file))]
 
 
 @pytest.mark.parametrize(("file", "name"), ALL_CONJUNCTS)

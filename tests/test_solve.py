@@ -16,6 +16,7 @@ from smtsynth import Level, LimitReached, Problem, Solution, Status, System, low
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import InputError
+from smtsynth.meaning.goals import target, target_of
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.program import Program, canonical, instruction_set, parse_program
 from smtsynth.search import loop
@@ -110,7 +111,7 @@ def optimum(given: Problem, matrix: list[list[int]], hierarchy: str, instruction
     """The cheapest program by enumeration."""
     lowering = lower(given, matrix, hierarchy)
     prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
-    return enumerate_programs(StateGraph.of(lowering, instructions), prices, steps).cost
+    return enumerate_programs(StateGraph(target_of(lowering), instructions), prices, steps).cost
 
 
 @pytest.mark.parametrize("hierarchy", ["reduction", "reduction-factors", "rows", "columns"])
@@ -172,9 +173,7 @@ def test_joint_query_is_the_best_over_placements() -> None:
 def test_joint_query_improves_by_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """From a poor first program the models of the solver lead to the optimum, matrix included."""
     given = problem(A100, (4, 16), (1,), 256 * MIB)
-    monkeypatch.setattr(
-        "smtsynth.search.joint.schemes", lambda depth, flags, allowed: list(schemes(depth, flags, allowed))[:1]
-    )
+    monkeypatch.setattr("smtsynth.search.joint.schemes", lambda aim, allowed: list(schemes(aim, allowed))[:1])
     joint = solve_joint(given, Options(), Resources())
     assert joint.cost == solve(given).cost
 
@@ -198,7 +197,9 @@ def test_the_classes_admit_it_the_replay_refuses_it_and_its_prefix_blocks_it() -
     system = System([Level("a", 3, 1), Level("b", 2, 1), Level("c", 2, 1)])
     lowering = lower(problem(system, (12,), (0,), MIB), [[3, 2, 2]])
     bad = misaligned(lowering)
-    task = PlacementTask(Prices(AlphaBeta(), lowering, Fraction(MIB)), instruction_set(3), 7, "reduced")
+    task = PlacementTask(
+        Prices(AlphaBeta(), lowering, Fraction(MIB)), target_of(lowering), instruction_set(3), 7, "reduced"
+    )
     outcome = task.replay(bad)
     assert admits(task, bad, None) and not outcome.ok
     assert not admits(task, bad, None, blocked=[bad[: outcome.prefix]])
@@ -222,7 +223,7 @@ def test_a_model_that_fails_its_replay_is_blocked_and_the_loop_goes_on(
 
     monkeypatch.setattr(PlacementTask, "replay", picky)
     prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
-    every = cheapest_programs(StateGraph.of(lowering, "full"), prices, 5)
+    every = cheapest_programs(StateGraph(target_of(lowering)), prices, 5)
     best = next(cost for cost, program in every if program[:refused] != prefix)
     for bounds in (True, False):
         solution = solve(given, [[4, 16]], bounds=bounds)
@@ -248,8 +249,8 @@ def test_unequal_groups_get_exact_prices() -> None:
     given = problem(system, (8,), (0,), MIB)
     lowering = lower(given, [[2, 2, 2]])
     prices = Prices(AlphaBeta(), lowering, Fraction(MIB))
-    task = PlacementTask(prices, instruction_set(3), 5, "reduced")
-    every = [program for _, program in cheapest_programs(StateGraph.of(lowering, "full"), prices, 5)]
+    task = PlacementTask(prices, target_of(lowering), instruction_set(3), 5, "reduced")
+    every = [program for _, program in cheapest_programs(StateGraph(target_of(lowering)), prices, 5)]
     unequal = [program for program in every if task.mixed(program)]
     assert unequal, "no program has groups of different parts"
     for program in unequal[:5]:
@@ -276,21 +277,21 @@ def test_graph_bounds_every_program_from_below() -> None:
         levels = [Level(f"l{n}", size, 10**9 * 7**n, Fraction(5, 10 ** (6 + n))) for n, size in enumerate(sizes)]
         lowering = lower(problem(System(levels), (math.prod(sizes),), (0,), MIB), [sizes])
         prices = Prices(AlphaBeta(), lowering, Fraction(MIB))
-        graph = class_graph(len(sizes), "full", (1 << len(sizes)) - 1)
+        graph = class_graph(target(sizes).aim, "full")
         for steps in range(1, 6):
             best = cheapest_path(graph, prices, steps)
-            least = enumerate_programs(StateGraph.of(lowering, "full"), prices, steps).cost
+            least = enumerate_programs(StateGraph(target_of(lowering)), prices, steps).cost
             assert best is not None and least is not None and best[0] <= least
             assert best[0] == prices.program(best[1]) and len(best[1]) <= steps
     with pytest.raises(LimitReached):
-        class_graph(9, "full", 511)
+        class_graph(target((2,) * 9).aim, "full")
 
 
 def test_schemes_are_programs_of_the_set() -> None:
     for depth in (1, 2, 3, 4):
         for name in ("p2", "full"):
             allowed = instruction_set(depth, name)
-            found = list(schemes(depth, [True] * depth, allowed))
+            found = list(schemes(target((2,) * depth).aim, allowed))
             assert found and len(set(found)) == len(found)
             lowering = lower(*_cube(depth))
             for program in found:
@@ -355,7 +356,7 @@ def test_65536_devices_are_replayed_symbolically() -> None:
 def test_what_the_symbolic_replay_refuses_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     from smtsynth.search import solve as module
 
-    monkeypatch.setattr(module, "replay", lambda lowering, program: Replay(False, len(program), "refused"))
+    monkeypatch.setattr(module, "replay", lambda lowering, program, target: Replay(False, len(program), "refused"))
     solution = solve(problem(A100, (64,), (0,), GIB), [[4, 16]], steps=1)
     assert solution.program is None and solution.blocked
 

@@ -10,14 +10,16 @@ from fractions import Fraction
 from smtsynth.cost.interface import CostModel
 from smtsynth.cost.shares import class_shares, group_types
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Instruction, Program
+from smtsynth.model.program import Collective, Instruction, Program
 
 Parts = tuple[Fraction, ...]
 
 
 @dataclass
 class Prices:
-    """Whole nanoseconds of instructions on a lowering with `payload` bytes per device.
+    """Whole nanoseconds of instructions on a lowering with `payload` bytes per device (of the whole buffer).
+
+    `collective` is the reduction's: it says what is held at the start.
 
     Parts are fractions of the payload that a group holds at input: one for all groups, or one per group type
     (in the order of smtsynth.cost.shares.group_types).
@@ -26,6 +28,7 @@ class Prices:
     model: CostModel
     lowering: Lowering
     payload: Fraction
+    collective: Collective = Collective.ALL_REDUCE
     known: dict[tuple[Instruction, Parts], int] = field(default_factory=dict)
 
     def part(self, mask: int) -> Fraction:
@@ -52,11 +55,10 @@ class Prices:
 
     def steps(self, program: Program) -> list[tuple[Parts, int]]:
         """Per step of a program: the parts that its groups hold, and its price."""
-        result = []
-        for instruction, shares in zip(program, class_shares(self.lowering.sizes, program), strict=True):
-            parts = tuple(
-                shares[kind] for kind in group_types(self.lowering.depth, instruction.span(self.lowering.depth))
-            )
+        result, depth = [], self.lowering.depth
+        held = class_shares(self.lowering.sizes, program, self.collective)
+        for instruction, shares in zip(program, held, strict=True):
+            parts = tuple(shares[kind] for kind in group_types(depth, instruction.span(depth)))
             result.append((parts, self.price(instruction, parts)))
         return result
 

@@ -15,8 +15,10 @@ from smtsynth.cost.shares import group_types
 from smtsynth.encode.choice import Choice
 from smtsynth.encode.clauses import Clauses, Literal
 from smtsynth.encode.costs import Costs
+from smtsynth.encode.counting import exactly, total
 from smtsynth.errors import LimitReached
-from smtsynth.meaning.rules import complete, instruction_groups
+from smtsynth.meaning.goals import Target, target_of
+from smtsynth.meaning.rules import DeviceState, instruction_groups
 from smtsynth.model.program import Collective, Instruction, Program, Span, named
 from smtsynth.model.schedule import Group
 
@@ -52,23 +54,20 @@ class Matrices:
         """The groups of a span, as synthesis devices."""
         return instruction_groups(self.sizes, named(Collective.ALL_REDUCE, span, len(self.sizes)))
 
-    def define(self, reduced: Sequence[bool]) -> None:
+    def define(self, target: Target) -> None:
         """Start, goal and steps."""
         clauses, steps, every = self.choice.clauses, self.choice.steps, self.devices
-        with clauses.family("start", "At the start every device holds all chunks with its own contribution only."):
-            for device in every:
-                for chunk in every:
-                    for contributor in every:
-                        bit = self.bit(0, device, chunk, contributor)
-                        clauses.add(bit if contributor == device else -bit)
-        with clauses.family("goal", "At the end every device holds all chunks from every contributor of its replica."):
-            self._complete(steps, [], reduced)
+        with clauses.family("start", "At the start every device holds what the reduction starts from."):
+            for device, state in enumerate(target.start):
+                self._holds(0, device, state, [])
+        with clauses.family("goal", "At the end the devices hold what the reduction must reach."):
+            self._complete(steps, [], target)
         for time in range(steps):
             self._count(time)
         for step in range(1, steps + 1):
             idle = self.choice.idle(step)
             with clauses.family("idle", "A step is idle exactly where the goal holds, and changes nothing."):
-                self._complete(step - 1, [idle], reduced)
+                self._complete(step - 1, [idle], target)
                 for device in every:
                     self._keep([idle], step, device, device)
             for span in self.choice.spans:
@@ -81,12 +80,43 @@ class Matrices:
                     for device in set(every) - touched:
                         self._keep([on], step, device, device)
 
-    def _complete(self, time: int, premises: list[Literal], reduced: Sequence[bool]) -> None:
-        for device, state in enumerate(complete(self.sizes, reduced)):
+    def _holds(self, time: int, device: int, state: DeviceState, premises: list[Literal]) -> None:
+        for chunk in self.devices:
+            contributors = next((have for rows, have in state if rows >> chunk & 1), 0)
+            self._from(time, device, chunk, contributors, premises)
+
+    def _from(self, time: int, device: int, chunk: int, contributors: int, premises: list[Literal]) -> None:
+        for contributor in self.devices:
+            bit = self.bit(time, device, chunk, contributor)
+            self.choice.clauses.imply(premises, bit if contributors >> contributor & 1 else -bit)
+
+    def _complete(self, time: int, premises: list[Literal], target: Target) -> None:
+        if any(target.split):
+            for number, parts in enumerate(target.parts):
+                self._split(time, premises, target, number, parts)
+            return
+        for device in self.devices[: 1 if target.collective is Collective.REDUCE else None]:
+            self._holds(time, device, target.final[device], premises)
+
+    def _split(
+        self, time: int, premises: list[Literal], target: Target, replica: int, parts: Sequence[Sequence[int]]
+    ) -> None:
+        """Every chunk goes to one part, as many to each, whose devices hold it complete."""
+        clauses = self.choice.clauses
+        goes = {
+            (chunk, part): clauses.var("goes", time, replica, chunk, part)
+            for chunk in self.devices
+            for part in range(len(parts))
+        }
+        with clauses.when(*premises):
             for chunk in self.devices:
-                for contributor in self.devices:
-                    bit = self.bit(time, device, chunk, contributor)
-                    self.choice.clauses.imply(premises, bit if state[0][1] >> contributor & 1 else -bit)
+                clauses.exactly_one([goes[chunk, part] for part in range(len(parts))])
+            for part, devices in enumerate(parts):
+                count = total(clauses, [[goes[chunk, part]] for chunk in self.devices])
+                exactly(clauses, count, len(self.devices) // len(parts))
+                for chunk in self.devices:
+                    for device in devices:
+                        self._from(time, device, chunk, target.final[device][0][1], [goes[chunk, part]])
 
     def _keep(self, premises: list[Literal], step: int, device: int, source: int) -> None:
         for chunk in self.devices:
@@ -275,6 +305,7 @@ def encode(
     mixed: Iterable[MixedRow] = (),
     blocked: Iterable[Program] = (),
     clauses: Clauses | None = None,
+    target: Target | None = None,
 ) -> Choice:
     """Clauses that hold exactly for the programs of at most `steps` of `instructions` that cost less than `bound` ns.
 
@@ -288,7 +319,7 @@ def encode(
     choice = Choice(clauses if clauses is not None else Clauses(), lowering.depth, steps, instructions)
     choice.define()
     states = Matrices(choice, lowering.sizes, range(lowering.size))
-    states.define([bool(factor.reduced) for factor in lowering.factors])
+    states.define(target or target_of(lowering))
     if bound is not None:
         costs = Costs(choice.clauses, steps, bound)
         states.charge(costs, prices, mixed)

@@ -14,6 +14,7 @@ from smtsynth.encode.choice import Choice
 from smtsynth.encode.clauses import Clauses, Literal
 from smtsynth.encode.costs import Costs
 from smtsynth.meaning.classes import Shape, shape, submasks
+from smtsynth.meaning.goals import Aim, Target, target_of
 from smtsynth.model.program import Collective, Instruction, Program, named
 
 MixedRow = tuple[Instruction, tuple[int, ...]]
@@ -51,23 +52,22 @@ class Classes:
         for one, two in zip(self._bits(time, kind), self._bits(time2, kind2), strict=True):
             clauses.equal(premises, one, two)
 
-    def define(self, reduced: int) -> None:
-        """Start, goal and steps; `reduced` is the mask of the factors the reduction runs over."""
+    def define(self, aim: Aim) -> None:
+        """Start, goal and steps."""
         clauses, steps = self.choice.clauses, self.choice.steps
         kinds = range(1 << self.choice.depth)
-        with clauses.family("start", "At the start every device holds all rows with its own contribution only."):
-            for kind in kinds:
-                clauses.add(self.held(0, kind))
-                for factor in self._factors:
-                    clauses.add(self.rows(0, kind, factor))
-                    clauses.add(-self.contributors(0, kind, factor))
-        with clauses.family("goal", "At the end every device holds all rows with every contributor of its replica."):
-            for kind in kinds:
-                self._complete(steps, kind, [], reduced)
+        with clauses.family("start", "At the start every device holds what the reduction starts from."):
+            for kind, state in enumerate(aim.start):
+                masks = (state.rows, state.contributors)
+                bits = [state.held, *(bool(mask >> f & 1) for mask in masks for f in self._factors)]
+                for literal, on in zip([self.held(0, kind), *self._bits(0, kind)], bits, strict=True):
+                    clauses.add(literal if on else -literal)
+        with clauses.family("goal", "At the end the devices hold what the reduction must reach."):
+            self._complete(steps, [], aim)
         for step in range(1, steps + 1):
             with clauses.family("idle", "A step is idle only where the goal holds, and changes nothing."):
+                self._complete(step - 1, [self.choice.idle(step)], aim)
                 for kind in kinds:
-                    self._complete(step - 1, kind, [self.choice.idle(step)], reduced)
                     self._same([self.choice.idle(step)], step, kind, step - 1, kind)
             with clauses.family("idle-to-the-end", "After an idle step all steps are idle."):
                 if step > 1:
@@ -83,13 +83,15 @@ class Classes:
                     for kind in set(kinds) - touched:
                         self._same([on], step, kind, step - 1, kind)
 
-    def _complete(self, time: int, kind: int, premises: list[Literal], reduced: int) -> None:
+    def _complete(self, time: int, premises: list[Literal], aim: Aim) -> None:
         imply = self.choice.clauses.imply
-        imply(premises, self.held(time, kind))
-        for factor in self._factors:
-            imply(premises, self.rows(time, kind, factor))
-            all_from = self.contributors(time, kind, factor)
-            imply(premises, all_from if reduced >> factor & 1 else -all_from)
+        for kind in aim.kinds:
+            imply(premises, self.held(time, kind))
+            for factor in self._factors:
+                if aim.whole >> factor & 1:
+                    imply(premises, self.rows(time, kind, factor))
+                all_from = self.contributors(time, kind, factor)
+                imply(premises, all_from if aim.summed >> factor & 1 else -all_from)
 
     def _group(self, step: int, on: Literal, groups: Shape, root: int) -> None:
         """Needs and effects on the groups whose root is of class `root`."""
@@ -182,17 +184,19 @@ def encode(
     mixed: Iterable[MixedRow] = (),
     blocked: Iterable[Program] = (),
     clauses: Clauses | None = None,
+    target: Target | None = None,
 ) -> Choice:
     """Clauses that hold for programs of at most `steps` of `instructions` that cost less than `bound` ns (None: any).
 
     mixed: (instruction, rows mask per group kind) that get their exact price; blocked: prefixes that are excluded.
+    target: what is to be reached (default: the AllReduce of the lowering).
     Returns the choice; its `clauses` are the encoding, its `decode` reads a model.
     """
     lowering = prices.lowering
     choice = Choice(clauses if clauses is not None else Clauses(), lowering.depth, steps, instructions)
     choice.define()
     states = Classes(choice)
-    states.define(sum(1 << f for f, factor in enumerate(lowering.factors) if factor.reduced))
+    states.define((target or target_of(lowering)).aim)
     if bound is not None:
         costs = Costs(choice.clauses, steps, bound)
         states.charge(costs, prices, mixed)

@@ -138,7 +138,7 @@ def _define_step(sizes: Sequence[int], instruction: Instruction, without: Collec
         "all-s": side_by_side("s", devices),
         "all-t": side_by_side("t", devices),
     }
-    lists = {
+    lists: Lists = {
         "group": [{"s": side_by_side("s", group), "t": side_by_side("t", group)} for group in groups],
         "untouched": [{"d": device} for device in devices if device not in touched],
     }
@@ -186,7 +186,7 @@ def _define_class_step(depth: int, instruction: Instruction, without: Collection
         "all-a": side_by_side("a", classes),
         "all-b": side_by_side("b", classes),
     }
-    lists = {
+    lists: Lists = {
         "kind": [{"a": side_by_side("a", kind), "b": side_by_side("b", kind)} for kind in kinds],
         "untouched": [{"z": z} for z in classes if z not in touched],
     }
@@ -217,7 +217,7 @@ def define_described(sizes: Sequence[int], without: Collection[str] = ()) -> str
     strides = [math.prod(sizes[f + 1 :]) for f in range(depth)]
     states, classes = parameters("s", range(k), "State"), parameters("a", range(1 << depth), "Class")
     values = {"sizes": " and ".join(map(str, sizes)), "states": states, "classes": classes}
-    lists = {
+    lists: Lists = {
         "factor": [
             {
                 "f": f,

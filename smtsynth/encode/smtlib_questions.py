@@ -50,24 +50,26 @@ def obligations_question(
     return text
 
 
-def placement_question(axes: Sequence[int], levels: Sequence[int], blocked: Iterable[Matrix] = ()) -> str:
+def placement_question(
+    axes: Sequence[int], levels: Sequence[int], blocked: Iterable[Matrix] = (), without: Collection[str] = ()
+) -> str:
     """A script: is there a placement of axes of these sizes on levels of these sizes that isn't in `blocked`?
 
     Entries are the constants x0.0, x0.1, ...: row, column.
     """
-    width = 2 * max(*axes, *levels).bit_length()
-    values = {"axes": len(axes), "levels": len(levels), "width": width, "one": binary(1, width)}
+    most = max(*axes, *levels)
+    width = most.bit_length() * max(len(axes), len(levels))
+    values: dict[str, object] = {"axes": len(axes), "levels": len(levels), "width": width}
+    values |= {"one": binary(1, width), "most": binary(most, width)}
     entries = [
-        {"r": r, "c": c, "below": r + 1, "right": c + 1, "axis": binary(axis, width), "level": binary(level, width)}
-        for r, axis in enumerate(axes)
-        for c, level in enumerate(levels)
+        {"r": r, "c": c, "below": r + 1, "right": c + 1} for r in range(len(axes)) for c in range(len(levels))
     ]
     lists: dict[str, Sequence[Values]] = {
         "entry": entries,
         "axis": [{"r": r, "size": binary(size, width)} for r, size in enumerate(axes)],
         "level": [{"c": c, "size": binary(size, width)} for c, size in enumerate(levels)],
     }
-    text = HEAD + fill(encoding_text("placement.smt2"), values, lists)
+    text = HEAD + fill(encoding_text("placement.smt2"), values, lists, without)
     for matrix in blocked:
         same = " ".join(
             f"(= x{r}.{c} {binary(entry, width)})" for r, row in enumerate(matrix) for c, entry in enumerate(row)
@@ -87,7 +89,7 @@ def program_question(
     blocked: Iterable[Program] = (),
     without: Collection[str] = (),
 ) -> str:
-    """A script: is there a program of at most `steps` of `instructions` that by the rules reaches the goal, below `bound`?
+    """A script: do at most `steps` of `instructions` make a program by the rules that costs less than `bound`?
 
     reduced: which factors the reduction runs over (default all); bound: nanoseconds, None for any cost. A step costs
     at least its price where every group holds as many chunks; mixed: (instruction, parts) that get their exact price;

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -406,6 +408,7 @@ def _print_json(data: Any) -> None:
 def main() -> None:
     """Run the command line; every error of the user's is one line on standard error and exit status 2."""
     _open_streams()
+    _catch_signals()
     try:
         status = cli.main(standalone_mode=False, prog_name="smtsynth")
         sys.stdout.flush()
@@ -439,6 +442,15 @@ def _open_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open until the process ends
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
+
+
+def _catch_signals() -> None:
+    """Being asked to end is an interrupt too, so that no solver is left behind."""
+    if current_thread() is main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
 
 
 def _drop_output() -> None:

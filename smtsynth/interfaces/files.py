@@ -104,15 +104,17 @@ def _reduction(node: Node, axes: tuple[Axis, ...]) -> Reduction:
     names = [axis.name for axis in axes]
     over = [item.word(names) for item in keys["over"].items("a list of axis names", MAX_AXES)]
     payload = keys["bytes"].amount("bytes", bare=True)
-    collective = "AllReduce"
+    collective: str | dict[str, str] = "AllReduce"
     if "collective" in keys:
         if isinstance(keys["collective"].value, dict):
-            raise keys["collective"].error("goals per axis are not supported yet", "one collective name")
-        collective = keys["collective"].word(COLLECTIVES)
+            mix = keys["collective"].entries("a collective for each axis of `over`", MAX_AXES)
+            collective = {axis: kind.word(COLLECTIVES) for axis, kind in mix.items()}
+        else:
+            collective = keys["collective"].word(COLLECTIVES)
     try:
         return Reduction(over, payload, collective)
     except InputError as error:
-        raise keys["over"].moved(error) from None
+        raise (keys["collective"] if error.where == "collective" else keys["over"]).moved(error) from None
 
 
 def _limits(node: Node) -> Limits:
@@ -145,6 +147,9 @@ def problem_data(problem: Problem) -> dict[str, Any]:
     reduce: dict[str, Any] = {"over": list(reduction.over), "bytes": exact_text(reduction.payload, "bytes")}
     if reduction.collective is not Collective.ALL_REDUCE:
         reduce["collective"] = str(reduction.collective)
+        if reduction.mixed:
+            kinds = {axis: Collective.REDUCE_SCATTER for axis in reduction.split}
+            reduce["collective"] = {axis: str(kinds.get(axis, Collective.ALL_REDUCE)) for axis in reduction.over}
     axes = {axis.name: axis.size for axis in problem.axes}
     data: dict[str, Any] = {"system": system, "axes": axes, "reduce": reduce}
     limits = {

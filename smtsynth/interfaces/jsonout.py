@@ -14,6 +14,8 @@ from smtsynth.model.units import seconds_of
 from smtsynth.search.compare import Comparison, agree
 from smtsynth.search.solution import Solution
 
+MAX_LISTED = 2**20  # devices; the schedule of a larger system is too long to write down, and left out
+
 
 def placements_json(found: Sequence[Placement]) -> dict[str, Any]:
     """`smtsynth placements --json`."""
@@ -28,6 +30,7 @@ def schedule_json(schedule: Schedule) -> list[dict[str, Any]]:
 def solution_json(solution: Solution) -> dict[str, Any]:
     """`smtsynth solve --json`."""
     lowering, program = solution.lowering, solution.program
+    schedule = solution.schedule if lowering.system.devices <= MAX_LISTED else None
     result: dict[str, Any] = {
         "status": solution.status,
         "cost_seconds": seconds_of(solution.cost),
@@ -38,7 +41,7 @@ def solution_json(solution: Solution) -> dict[str, Any]:
             "matrix": lowering.placement.matrix,
         },
         "program": None if program is None else program_data(program, lowering.names),
-        "schedule": None if solution.schedule is None else schedule_json(solution.schedule),
+        "schedule": None if schedule is None else schedule_json(schedule),
         "steps_limit": solution.steps_limit,
         "instruction_set": solution.instruction_set,
         "hierarchy": solution.hierarchy,

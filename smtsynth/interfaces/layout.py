@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
@@ -20,10 +20,16 @@ def console() -> Console:
 
 
 class Table:
-    """Rows under headings. `right`: columns of numbers; `below`: columns that go below their row where it is narrow."""
+    """Rows under headings.
 
-    def __init__(self, columns: Sequence[str], right: Sequence[str] = (), below: Sequence[str] = ()) -> None:
-        self.columns, self.right, self.below = columns, right, below
+    right: columns of numbers; below: columns that go below their row where it is too narrow, with the words that
+    then stand before them.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], right: Sequence[str] = (), below: Mapping[str, str] | None = None
+    ) -> None:
+        self.columns, self.right, self.below = columns, right, below or {}
         self.rows: list[tuple[Sequence[str], str]] = []
 
     def add_row(self, *cells: str, style: str = "") -> None:
@@ -32,7 +38,8 @@ class Table:
         self.rows.append((cells, style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        widths = [max(map(len, column)) for column in zip(self.columns, *(cells for cells, _ in self.rows), strict=True)]
+        columns = zip(self.columns, *(cells for cells, _ in self.rows), strict=True)
+        widths = [max(map(len, column)) for column in columns]
         top = list(range(len(widths)))
         if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
             top = [number for number in top if self.columns[number] not in self.below]
@@ -41,7 +48,7 @@ class Table:
             yield Text(self._line(cells, top, widths), style=style)
             for number, cell in enumerate(cells):
                 if number not in top:
-                    for line in wrapped(cell, options.max_width - INDENT):
+                    for line in wrapped(self.below[self.columns[number]] + cell, options.max_width - INDENT):
                         yield Text(" " * INDENT + line, style=style)
 
     def _line(self, cells: Sequence[str], shown: Sequence[int], widths: Sequence[int]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from rich.markup import escape
-
 from smtsynth.cost.prices import Prices
+from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
-from smtsynth.interfaces.report import LEFT_OUT, console, milliseconds, table
+from smtsynth.interfaces.report import LEFT_OUT, milliseconds
+from smtsynth.meaning.goals import target_of
 from smtsynth.model.lowering import lower
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
@@ -26,8 +26,9 @@ def listing(
     """Programs of one placement by length, and the `most` cheapest (None: all), as JSON data."""
     lowering = lower(problem.system, placement, problem.reduced, options.hierarchy)
     steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
-    graph = StateGraph.of(lowering, options.instruction_set, resources.deadline)
-    prices = Prices(options.cost_model, lowering, problem.reduction.payload)
+    target = target_of(lowering, problem.reduction.collective, problem.split)
+    graph = StateGraph(target, options.instruction_set, resources.deadline)
+    prices = Prices(options.cost_model, lowering, problem.reduction.payload, target.collective)
     counted = enumerate_programs(graph, prices, steps, progress=resources.progress)
     programs = [
         {
@@ -56,8 +57,8 @@ def listing_report(found: dict[str, Any]) -> None:
     out.print(f"{found['count']} programs of at most {found['steps_limit']} steps (by length: {lengths})")
     if not found["finished"]:
         out.print(f"Not finished: {found['reason']}")
-    rows = table("time", "steps", "program", right=("time", "steps"))
+    rows = Table(("time", "steps", "program"), right=("time", "steps"), below={"program": ""})
     for one in found["programs"]:
-        rows.add_row(milliseconds(round(one["cost_seconds"] * 1e9)), str(len(one["program"])), escape(one["text"]))
+        rows.add_row(milliseconds(round(one["cost_seconds"] * 1e9)), str(len(one["program"])), one["text"])
     out.print(rows)
     out.print(f"[dim]{LEFT_OUT}[/dim]")

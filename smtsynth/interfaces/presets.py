@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
-
-from smtsynth.interfaces.report import console, table
+from smtsynth.interfaces.layout import Table, console
 from smtsynth.model.presets import find_preset, preset, preset_names
 from smtsynth.model.units import show_bandwidth, show_seconds
 
@@ -39,13 +37,14 @@ def _data(name: str) -> dict[str, Any]:
 def presets_report() -> None:
     """The table of presets, with the source of each."""
     out = console()
-    rows = table("preset", "levels (size, uplink one direction, latency)", "source")
+    columns = ("preset", "levels (size, uplink, latency)", "source")
+    rows = Table(columns, below=dict.fromkeys(columns[1:], ""))
     for name in preset_names():
         found, system = find_preset(name), preset(name)
         levels = "; ".join(
             f"{level.name} {level.size}, {show_bandwidth(level.bandwidth)}, {show_seconds(level.latency)}"
             for level in system.levels
         )
-        rows.add_row(name, escape(levels), escape(found.source))
+        rows.add_row(name, levels, found.source)
     out.print(rows)
     out.print("'smtsynth presets NAME' prints one as a problem file; all bandwidths are one direction.")

@@ -91,8 +91,8 @@ def bottleneck_text(cost: StepCost, system: System) -> str:
     level = system.levels[where.level]
     if where.device is not None:
         rate = show_bandwidth(level.per_device or 0)
-        return f"{where.direction} the {level.name} uplink by device {where.device} ({rate})"
-    return f"{where.direction} from {unit_text(system, where.level, where.unit)} ({show_bandwidth(level.bandwidth)})"
+        return f"{level.name} uplink, {where.direction}, {rate} that device {where.device} can drive"
+    return f"{unit_text(system, where.level, where.unit)} uplink, {where.direction}, {show_bandwidth(level.bandwidth)}"
 
 
 def solve_report(solution: Solution, problem: Problem, model: CostModel) -> None:
@@ -118,28 +118,29 @@ def _levels(system: System) -> str:
 
 def _placements(out: Console, solution: Solution) -> None:
     axes = ", ".join(f"{axis.name} {axis.size}" for axis in solution.placement.axes)
-    out.print(f"\nPlacements ({len(solution.placements)}; rows {axes}):")
-    rows = table(
-        "placement",
-        "speed-up",
-        "best",
-        "plain AllReduce",
-        "claim",
-        "program",
-        right=("speed-up", "best", "plain AllReduce"),
-    )
-    for one in solution.placements:
-        mark = "[bold green]" if one.placement == solution.placement else ""
-        program = show_program(one.program, one.lowering.names) if one.program is not None else one.reason or "-"
+    every = sorted(solution.placements, key=lambda one: (one.cost is None, one.cost, one.placement.matrix))
+    out.print(f"\n{len(every)} placements (rows {axes}), best first:")
+    numbers = ("speed-up", "best", "AllReduce")
+    rows = Table(("placement", *numbers, "claim", "program"), right=numbers, below={"program": ""})
+    for one in every[:MAX_ROWS]:
         rows.add_row(
-            mark + escape(str(one.placement)),
+            str(one.placement),
             speedup(one),
             milliseconds(one.cost),
             milliseconds(one.allreduce),
             claim(one),
-            escape(program),
+            show_program(one.program, one.lowering.names) if one.program is not None else one.reason or "-",
+            style="bold green" if one.placement == solution.placement else "",
         )
     out.print(rows)
+    if len(every) > MAX_ROWS:
+        out.print(f"… {len(every) - MAX_ROWS} more (--json lists all)")
+    plain = [one.allreduce for one in every if one.allreduce]
+    if plain and max(plain) > min(plain):
+        out.print(
+            f"The placement alone makes plain AllReduce take {milliseconds(min(plain))} to {milliseconds(max(plain))} "
+            f"({max(plain) / min(plain):.3g}x)."
+        )
 
 
 def _headline(out: Console, solution: Solution) -> None:
@@ -174,7 +175,8 @@ def _refutation(solution: Solution) -> str:
 def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel) -> None:
     program, lowering, payload = solution.program or (), solution.lowering, problem.reduction.payload
     out.print()
-    rows = table("step", "time", "instruction", "groups", "bottleneck", right=("step", "time"))
+    columns = ("step", "time", "instruction", "groups", "waits for")
+    rows = Table(columns, right=("step", "time"), below={"groups": "", "waits for": "waits for "})
     shares = class_shares(lowering.sizes, program)
     for number, (instruction, parts) in enumerate(zip(program, shares, strict=True)):
         cost = model.explain(lowering, instruction, {kind: part * payload for kind, part in parts.items()})
@@ -182,12 +184,13 @@ def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel)
             str(number + 1),
             milliseconds(cost.nanoseconds),
             show_instruction(instruction, lowering.names),
-            escape(groups_text(lowering, number, program)),
+            groups_text(lowering, number, program),
             bottleneck_text(cost, problem.system),
         )
     out.print(rows)
     if isinstance(solution.layout, tuple):
-        out.print(f"Chunks end in permuted order {group_text(solution.layout, 16)}; what runs for real undoes that.")
+        order = escape(group_text(solution.layout, 16))
+        out.print(f"Chunks end in permuted order {order}; what runs for real undoes that.")
     if solution.layout is None:
         out.print("Replayed symbolically, for factors of any size (more than 1024 devices per replica).")
 
@@ -195,7 +198,7 @@ def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel)
 def _bounds(out: Console, solution: Solution) -> None:
     if solution.any_schedule_bound is not None:
         out.print(
-            f"\nNo schedule at all takes less than {milliseconds(solution.any_schedule_bound)} "
+            f"\nNo schedule on this placement takes less than {milliseconds(solution.any_schedule_bound)} "
             "(what must cross each uplink over its bandwidth)."
         )
 
@@ -204,22 +207,20 @@ def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:
     """The table of compare."""
     out = console()
     how = "equal states merged" if merged else "one by one, as the paper"
-    right = ("programs", "enumerated", "solved", "enumeration", "solving")
-    rows = table(
-        "placement", "programs", "by length", "enumerated", "solved", "agree", "enumeration", "solving", right=right
-    )
+    numbers = ("programs", "enumerated", "took", "solved", "took")
+    rows = Table(("placement", *numbers, "agree", "by length"), right=numbers, below={"by length": "by length: "})
     for one in comparisons:
         found = one.enumerated
-        answer = {True: "yes", False: "[bold red]NO[/bold red]", None: "not finished"}[one.agree]
         rows.add_row(
-            escape(str(one.lowering.placement)),
+            str(one.lowering.placement),
             str(found.count),
-            " ".join(map(str, found.by_length)),
             milliseconds(found.cost),
-            milliseconds(one.solved.cost),
-            answer,
             f"{found.seconds:.2f} s",
+            milliseconds(one.solved.cost),
             f"{one.solved.seconds:.2f} s",
+            {True: "yes", False: "NO", None: "not finished"}[one.agree],
+            " ".join(map(str, found.by_length)),
+            style="bold red" if one.agree is False else "",
         )
     out.print(rows)
     for one in comparisons:
@@ -233,16 +234,15 @@ def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:
 def simulate_report(texts: Sequence[str], costs: Sequence[StepCost], system: System) -> None:
     """The table of simulate; texts: each step in words."""
     out = console()
-    rows = table(
-        "step", "time", "latency", "transfer", "what", "bottleneck", right=("step", "time", "latency", "transfer")
-    )
+    numbers = ("step", "time", "latency", "transfer")
+    rows = Table((*numbers, "what", "waits for"), right=numbers, below={"waits for": "waits for "})
     for number, (text, cost) in enumerate(zip(texts, costs, strict=True), 1):
         rows.add_row(
             str(number),
             milliseconds(cost.nanoseconds),
             show_seconds(cost.latency),
             show_seconds(cost.transfer),
-            escape(text),
+            text,
             bottleneck_text(cost, system),
         )
     out.print(rows)
@@ -265,11 +265,13 @@ def inclusions_report(found: Inclusions, instruction_set: str) -> None:
     """Per pair of hierarchies, how many lowered programs of the column the row lacks."""
     out = console()
     names = list(found.programs)
-    rows = table("hierarchy", "steps", "programs", *(f"lacks of {name}" for name in names), right=("steps", "programs"))
+    numbers = ("steps", "programs", *names)
+    rows = Table(("hierarchy", *numbers), right=numbers, below={"steps": "step limit "})
     for one in names:
         lacks = ["" if one == two else str(found.lacks(one, two)) for two in names]
         rows.add_row(one, str(found.steps[one]), str(len(found.programs[one])), *lacks)
     out.print(rows)
     out.print(
-        f"Lowered programs, instruction set {instruction_set}; 0 means that the row can express all of the column."
+        f"Lowered programs, instruction set {instruction_set}. Under each hierarchy's name: how many of its programs "
+        "the row lacks; 0 means that the row can express all of them."
     )

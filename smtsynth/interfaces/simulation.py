@@ -42,7 +42,7 @@ def simulation(
     except InputError as error:
         raise error if error.where else error.at(label(file)) from None
     program = given.resolve(lowering.names)
-    costs = simulate_program(model, lowering, program, payload)
+    costs = simulate_program(model, lowering, program, payload, problem.reduction.collective)
     texts = [show_instruction(instruction, lowering.names) for instruction in program]
     return texts, [[str(instruction.collective)] for instruction in program], costs
 

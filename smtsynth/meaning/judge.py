@@ -49,15 +49,17 @@ class Want(NamedTuple):
 def _wants(schedule: Schedule, pieces: int, sums: Sums) -> list[Want]:
     """The goal, group by group (model, section 5, second table)."""
     goal, wants = schedule.goal, []
+    seats = {device: (place, len(group)) for group in schedule.split_groups for place, device in enumerate(group)}
     for number, group in enumerate(schedule.goal_groups):
         root = goal.roots[number] if goal.roots else group[0]
         devices = (root,) if goal.collective is Collective.REDUCE else group
-        share = pieces // len(group)
         parts = ((0, pieces),) * len(devices)
         if goal.collective is Collective.REDUCE_SCATTER:
-            parts = tuple((place * share, (place + 1) * share) for place in range(len(group)))
+            places = [seats[device] for device in group]
+            parts = tuple((place * pieces // many, (place + 1) * pieces // many) for place, many in places)
         if goal.collective is Collective.ALL_GATHER:
-            wanted = np.repeat(np.array([sums.of([device]) for device in group], dtype=np.int32), share)
+            own = np.array([sums.of([device]) for device in group], dtype=np.int32)
+            wanted = np.repeat(own, pieces // len(group))
         else:
             one = sums.of([root] if goal.collective is Collective.BROADCAST else group)
             wanted = np.full(pieces, one, dtype=np.int32)
@@ -99,7 +101,7 @@ def _order(
     """
     in_order = np.arange(planned.pieces, dtype=np.int32)
     if schedule.goal.collective is Collective.REDUCE_SCATTER:
-        rows = [(want.devices, np.concatenate([end.chunks[end.cells(d)] for d in want.devices])) for want in wants]
+        rows = [(group, np.concatenate([end.chunks[end.cells(d)] for d in group])) for group in schedule.split_groups]
     else:
         rows = [((device,), end.chunks[end.cells(device)]) for want in wants for device in want.devices]
         rows.sort(key=lambda row: row[0])

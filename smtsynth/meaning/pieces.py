@@ -128,7 +128,7 @@ def plan(schedule: Schedule) -> Plan:
         steps.append(tuple(batches))
         names.append(after)
         now = after
-    parts = [len(group) for group in schedule.goal_groups]
+    parts = [len(group) for group in schedule.split_groups]
     if schedule.goal.collective not in (Collective.REDUCE_SCATTER, Collective.ALL_GATHER):
         parts = []
     pieces = math.lcm(*(length.denominator for length in table), *parts)

@@ -7,7 +7,7 @@ with the same contributors are kept together, as (rows, contributors), two bit s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
@@ -206,22 +206,35 @@ def step(state: State, sizes: tuple[int, ...], instruction: Instruction) -> Stat
     return apply(state, instruction.collective, instruction_groups(sizes, instruction))
 
 
-def replay(program: Program, sizes: Sequence[int], reduced: Sequence[bool] | None = None) -> Failure | None:
-    """None if the program reaches the goal exactly with its last step, else the failure and its step.
-
-    `reduced` (default all) says which factors the reduction runs over.
-    """
-    sizes = tuple(sizes)
-    state, goal = initial(math.prod(sizes)), complete(sizes, reduced)
+def run(program: Program, sizes: tuple[int, ...], start: State, reached: Callable[[State], bool]) -> State | Failure:
+    """The state after the program, which must not reach the goal before its last step; or the first failure."""
+    state = start
     for number, instruction in enumerate(program, 1):
-        if state == goal:
+        if reached(state):
             return Failure("the goal holds already", (), (), step=number, collective=instruction.collective)
         after = step(state, sizes, instruction)
         if isinstance(after, Failure):
             return Failure(after.need, after.group, after.devices, after.chunk, number, instruction.collective)
         state = after
+    return state
+
+
+def shortfall(state: State, goal: State) -> Failure | None:
+    """The first device and chunk at which a state is not the goal; None where it is."""
     for device, (have, want) in enumerate(zip(state, goal, strict=True)):
         if have != want:
-            full = dict((c, r) for r, c in have)
-            return Failure("the goal is not reached", (), (device,), lowest(want[0][0] & ~full.get(want[0][1], 0)))
+            complete = 0
+            for rows, contributors in want:
+                complete |= rows & next((held for held, of in have if of == contributors), 0)
+            return Failure("the goal is not reached", (), (device,), lowest(rows_of(want) & ~complete))
     return None
+
+
+def replay(program: Program, sizes: Sequence[int], reduced: Sequence[bool] | None = None) -> Failure | None:
+    """None if the program reaches the AllReduce goal exactly with its last step, else the failure and its step.
+
+    `reduced` (default all) says which factors the reduction runs over. For other goals see smtsynth.meaning.goals.
+    """
+    goal = complete(sizes, reduced)
+    state = run(program, tuple(sizes), initial(math.prod(sizes)), lambda state: state == goal)
+    return state if isinstance(state, Failure) else shortfall(state, goal)

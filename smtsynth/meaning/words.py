@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from smtsynth.errors import InputError
 from smtsynth.meaning.classes import Shape, shape
+from smtsynth.meaning.goals import Aim, target
 from smtsynth.model.program import Collective, Instruction
 
 
@@ -208,25 +209,52 @@ def step(state: State, collective: Collective, groups: Shape) -> State | str:
     return tuple(after)
 
 
-def run_words(depth: int, program: Sequence[Instruction], reduced: Sequence[bool] | None = None) -> WordsResult:
+def start_of(aim: Aim) -> State:
+    """What the devices hold where a reduction starts; where nothing is summed, contributors count as complete."""
+    every = (1 << aim.depth) - 1
+    everything = Held(((Slot(Kind.FREE, every),),), every)
+    if aim.collective is Collective.BROADCAST:
+        return (everything, *([None] * every))
+    if aim.collective is Collective.ALL_GATHER:
+        own = tuple(Slot(Kind.CUT, 1 << factor) for factor in range(aim.depth))
+        return (Held((own,), every),) * (1 << aim.depth)
+    return initial(aim.depth)
+
+
+def reached(state: State, aim: Aim) -> bool:
+    """Whether the state is surely what a reduction must reach.
+
+    Where chunks end split, all classes must hold rows cut alike, so that parts can be assigned.
+    """
+    wanted = [state[kind] for kind in aim.kinds]
+    if any(held is None or held.contributors != aim.summed or held.rows != (wanted[0] or held).rows for held in wanted):
+        return False
+    return all(held is not None and not cuts(held.rows) & aim.whole for held in wanted)
+
+
+def run_words(
+    depth: int, program: Sequence[Instruction], reduced: Sequence[bool] | None = None, aim: Aim | None = None
+) -> WordsResult:
     """Whether the program surely reaches the goal, exactly with its last step, for all sizes of `depth` factors.
 
-    reduced: the factors the reduction runs over (default all). A refusal proves nothing.
+    reduced: the factors an AllReduce runs over (default all), or `aim`, any goal. A refusal proves nothing.
     Raises InputError for an instruction that doesn't fit the depth.
     """
     if reduced is not None and len(reduced) != depth:
         raise InputError(f"reduced has {len(reduced)} entries", expected=f"one per factor, {depth}")
-    state, goal = initial(depth), complete(depth, reduced)
+    if aim is None:
+        aim = target((2,) * depth, reduced=reduced).aim
+    state = start_of(aim)
     for number, instruction in enumerate(program, 1):
         start, stop, _ = instruction.span(depth)
         if not 0 <= start < stop <= depth:
             raise InputError("the instruction has no groups", where=f"step {number}", expected=f"depths within {depth}")
-        if state == goal:
+        if reached(state, aim):
             return WordsResult(False, number, f"step {number}: the goal holds already before this step")
         after = step(state, instruction.collective, shape(instruction, depth))
         if isinstance(after, str):
             return WordsResult(False, number, f"step {number}: {instruction.collective}: {after}")
         state = after
-    if state == goal:
+    if reached(state, aim):
         return WordsResult(True, None, "proved for all sizes")
     return WordsResult(False, None, "after the last step the goal is not reached")

@@ -17,27 +17,65 @@ MAX_STEPS = 64
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A reduction over the axes `over`, with `payload` bytes per device (AllReduce)."""
+    """A reduction over the axes `over`, by `collective`, with `payload` bytes per device (of the whole buffer).
+
+    The collective may be a mix {axis: AllReduce or ReduceScatter}: contributors are complete over all axes, and
+    chunks end split over the scattered ones, which `split` names; it is then a ReduceScatter.
+    """
 
     over: tuple[str, ...]
     payload: Fraction
-    collective: Collective = Collective.ALL_REDUCE
+    collective: Collective
+    split: tuple[str, ...]
 
     def __init__(
-        self, over: Sequence[str], payload: Number, collective: Collective | str = Collective.ALL_REDUCE
+        self,
+        over: Sequence[str],
+        payload: Number,
+        collective: Collective | str | Mapping[str, Collective | str] = Collective.ALL_REDUCE,
     ) -> None:
         if isinstance(over, str) or not over:
             raise InputError("no axis to reduce over", where="over", expected="a list of at least one axis name")
         if len(set(over)) < len(over):
             raise InputError("an axis is there twice", where="over", expected="each axis once")
-        if collective not in list(Collective):
-            raise InputError(f"collective {collective!r} is unknown", expected=", ".join(Collective))
+        kind, split = _collective(tuple(over), collective)
         amount = quantity(payload, "bytes", where="bytes", bare=True)
         if amount == 0:
             raise InputError("is zero", where="bytes", expected="a positive quantity such as '8 GiB'")
         object.__setattr__(self, "over", tuple(over))
         object.__setattr__(self, "payload", amount)
-        object.__setattr__(self, "collective", Collective(collective))
+        object.__setattr__(self, "collective", kind)
+        object.__setattr__(self, "split", split)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some axes end split and others don't."""
+        return 0 < len(self.split) < len(self.over)
+
+
+def _collective(
+    over: tuple[str, ...], given: Collective | str | Mapping[str, Collective | str]
+) -> tuple[Collective, tuple[str, ...]]:
+    """The collective of a reduction and the axes it ends split over."""
+    kinds = dict(given) if isinstance(given, Mapping) else dict.fromkeys(over, given)
+    for axis, kind in kinds.items():
+        if kind not in list(Collective):
+            raise InputError(f"{str(kind)[:40]!r} is unknown", where="collective", expected=", ".join(Collective))
+        if axis not in over:
+            raise InputError(
+                f"axis {str(axis)[:40]!r} is not reduced over", where="collective", expected=", ".join(over)
+            )
+    for axis in over:
+        if axis not in kinds:
+            raise InputError(f"axis {axis!r} has none", where="collective", expected="one for each axis of `over`")
+    found = {Collective(kind) for kind in kinds.values()}
+    split = tuple(axis for axis in over if kinds[axis] == Collective.REDUCE_SCATTER)
+    if len(found) == 1:
+        return found.pop(), split
+    if found != {Collective.ALL_REDUCE, Collective.REDUCE_SCATTER}:
+        mix = " and ".join(sorted(found))
+        raise InputError(f"a mix of {mix}", where="collective", expected="a mix of AllReduce and ReduceScatter")
+    return Collective.REDUCE_SCATTER, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +120,11 @@ class Problem:
         for name in self.reduction.over:
             if name not in names:
                 raise InputError(f"there is no axis {name!r}", where="over", expected=", ".join(names))
+
+    @property
+    def split(self) -> tuple[int, ...]:
+        """The rows of the axes that the reduction ends split over."""
+        return tuple(row for row, axis in enumerate(self.axes) if axis.name in self.reduction.split)
 
     @property
     def reduced(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import LimitReached
+from smtsynth.meaning.goals import Target, target_of
 from smtsynth.model.lowering import Lowering, lower
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
@@ -42,17 +43,17 @@ def compare(
 ) -> list[Comparison]:
     """Enumerate and solve each placement. `merge`: keep equal states once while enumerating."""
     result = []
-    graphs: dict[tuple[tuple[int, ...], tuple[bool, ...]], StateGraph] = {}
+    graphs: dict[Target, StateGraph] = {}
     for placement in placements:
         lowering = lower(problem.system, placement, problem.reduced, options.hierarchy)
         resources.progress(f"placement {placement}")
         solved = solve_lowering(lowering, problem, options, resources)
         try:
-            key = (lowering.sizes, tuple(bool(factor.reduced) for factor in lowering.factors))
-            if key not in graphs:
-                graphs[key] = StateGraph.of(lowering, options.instruction_set, resources.deadline)
-            prices = Prices(options.cost_model, lowering, problem.reduction.payload)
-            found = enumerate_programs(graphs[key], prices, solved.steps_limit, merge, resources.progress)
+            goal = target_of(lowering, problem.reduction.collective, problem.split)
+            if goal not in graphs:
+                graphs[goal] = StateGraph(goal, options.instruction_set, resources.deadline)
+            prices = Prices(options.cost_model, lowering, problem.reduction.payload, goal.collective)
+            found = enumerate_programs(graphs[goal], prices, solved.steps_limit, merge, resources.progress)
         except LimitReached as limit:
             found = Enumeration((), None, None, False, str(limit), 0.0)
         result.append(Comparison(lowering, found, solved))

@@ -7,7 +7,6 @@ that counts and cheapest costs come from a graph of states; the programs are the
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,8 +16,8 @@ from smtsynth.cost.prices import Parts, Prices
 from smtsynth.cost.shares import group_types
 from smtsynth.errors import LimitReached
 from smtsynth.meaning import rules
+from smtsynth.meaning.goals import Target
 from smtsynth.meaning.rules import Failure, State
-from smtsynth.model.lowering import Lowering
 from smtsynth.model.program import Instruction, Program, instruction_set
 
 MAX_DEVICES = 1024  # devices per replica; states of larger ones take too long to step
@@ -50,29 +49,27 @@ class Enumeration:
 class StateGraph:
     """States of one replica that programs reach, found as they are asked for and then kept.
 
-    sizes: factors; instructions: the set's name; reduced: which factors the reduction runs over.
+    target: what is to be reached; instructions: the set's name; deadline: of perf_counter. Raises LimitReached where
+    a replica has more than MAX_DEVICES devices.
     """
 
-    sizes: tuple[int, ...]
-    instructions: str
-    reduced: tuple[bool, ...]
+    target: Target
+    instructions: str = "full"
     deadline: float | None = None
     known: dict[State, list[Edge]] = field(default_factory=dict)
-    start: State = field(init=False)
-    goal: State = field(init=False)
+    goals: dict[State, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if math.prod(self.sizes) > MAX_DEVICES:
+        if self.target.size > MAX_DEVICES:
             raise LimitReached(
-                f"enumeration steps states of at most {MAX_DEVICES} devices per replica, not {math.prod(self.sizes)}"
+                f"enumeration steps states of at most {MAX_DEVICES} devices per replica, not {self.target.size}"
             )
-        self.start = rules.initial(math.prod(self.sizes))
-        self.goal = rules.complete(self.sizes, self.reduced)
 
-    @classmethod
-    def of(cls, lowering: Lowering, instructions: str, deadline: float | None = None) -> StateGraph:
-        """The graph of a lowering. Raises LimitReached where a replica has more than MAX_DEVICES devices."""
-        return cls(lowering.sizes, instructions, tuple(bool(factor.reduced) for factor in lowering.factors), deadline)
+    def reached(self, state: State) -> bool:
+        """Whether the state is what is to be reached."""
+        if state not in self.goals:
+            self.goals[state] = self.target.reached(state)
+        return self.goals[state]
 
     def edges(self, state: State) -> list[Edge]:
         """What each instruction makes of `state`: (instruction, parts its groups hold, next state), goal included."""
@@ -83,24 +80,26 @@ class StateGraph:
 
     def expand(self, state: State) -> Iterator[Edge]:
         """The edges of `state`, computed anew. Raises LimitReached past the deadline."""
-        if state == self.goal:
+        if self.reached(state):
             return
-        for instruction in instruction_set(len(self.sizes), self.instructions):
+        for instruction in instruction_set(self.target.depth, self.instructions):
             if self.deadline is not None and perf_counter() > self.deadline:
                 raise LimitReached("the time limit was reached")
-            after = rules.step(state, self.sizes, instruction)
+            after = rules.step(state, self.target.sizes, instruction)
             if not isinstance(after, Failure):
                 yield instruction, self._parts(state, instruction), after
 
     def _parts(self, state: State, instruction: Instruction) -> Parts:
         """The part of the payload that the groups of each type hold, by the rows of their first device."""
-        depth, size = len(self.sizes), len(state)
+        sizes, size = self.target.sizes, len(state)
+        depth = len(sizes)
         parts = []
         for kind in group_types(depth, instruction.span(depth)):
             device = 0
-            for factor, n in enumerate(self.sizes):
+            for factor, n in enumerate(sizes):
                 device = device * n + (kind >> factor & 1)
-            parts.append(Fraction(rules.rows_of(state[device]).bit_count(), size))
+            held = rules.rows_of(state[device]).bit_count()
+            parts.append(Fraction(held, size))
         return tuple(parts)
 
 
@@ -118,7 +117,7 @@ def enumerate_programs(
     best: list[tuple[int, Program]] = []
     reason = None
     try:
-        if graph.start != graph.goal:
+        if not graph.reached(graph.target.start):
             for length, count, cost, program in walk(graph, prices, steps, progress):
                 counts[length - 1] += count
                 if not best or (cost, length) < (best[0][0], len(best[0][1])):
@@ -135,13 +134,13 @@ Batch = tuple[int, int, int, Program]  # length, how many programs, the least co
 
 
 def _merged(graph: StateGraph, prices: Prices, steps: int, progress: Callable[[str], None]) -> Iterator[Batch]:
-    layer: dict[State, tuple[int, int, Program]] = {graph.start: (1, 0, ())}
+    layer: dict[State, tuple[int, int, Program]] = {graph.target.start: (1, 0, ())}
     for length in range(1, steps + 1):
         after: dict[State, tuple[int, int, Program]] = {}
         for state, (count, cost, program) in layer.items():
             for instruction, parts, target in graph.edges(state):
                 total, longer = cost + prices.price(instruction, parts), (*program, instruction)
-                if target == graph.goal:
+                if graph.reached(target):
                     yield length, count, total, longer
                 else:
                     old = after.get(target)
@@ -156,7 +155,7 @@ def _merged(graph: StateGraph, prices: Prices, steps: int, progress: Callable[[s
 
 def _one_by_one(graph: StateGraph, prices: Prices, steps: int, progress: Callable[[str], None]) -> Iterator[Batch]:
     walked = 0
-    stack: list[tuple[State, int, Program]] = [(graph.start, 0, ())]
+    stack: list[tuple[State, int, Program]] = [(graph.target.start, 0, ())]
     while stack:
         state, cost, program = stack.pop()
         for instruction, parts, target in graph.expand(state):
@@ -164,7 +163,7 @@ def _one_by_one(graph: StateGraph, prices: Prices, steps: int, progress: Callabl
             if walked % 100_000 == 0:
                 progress(f"enumerated {walked} prefixes")
             total, longer = cost + prices.price(instruction, parts), (*program, instruction)
-            if target == graph.goal:
+            if graph.reached(target):
                 yield len(longer), 1, total, longer
             elif len(longer) < steps:
                 stack.append((target, total, longer))
@@ -173,14 +172,14 @@ def _one_by_one(graph: StateGraph, prices: Prices, steps: int, progress: Callabl
 def cheapest_programs(graph: StateGraph, prices: Prices, steps: int) -> Iterator[tuple[int, Program]]:
     """All programs of at most `steps` steps as (nanoseconds, program), cheapest first, then the shorter."""
     least = _least_left(graph, prices, steps)
-    start = least.get((graph.start, steps))
+    start = least.get((graph.target.start, steps))
     heap: list[tuple[int, int, int, State, int, Program]] = []
     if start is not None:
-        heap.append((start, 0, 0, graph.start, 0, ()))
+        heap.append((start, 0, 0, graph.target.start, 0, ()))
     pushed = 0
     while heap:
         _, length, _, state, cost, program = heapq.heappop(heap)
-        if state == graph.goal:
+        if graph.reached(state):
             yield cost, program
             continue
         for instruction, parts, target in graph.edges(state):
@@ -193,13 +192,13 @@ def cheapest_programs(graph: StateGraph, prices: Prices, steps: int) -> Iterator
 
 def _least_left(graph: StateGraph, prices: Prices, steps: int) -> dict[tuple[State, int], int]:
     """The least cost still to pay from (state, steps left), where the goal can be reached."""
-    layers: list[set[State]] = [{graph.start}]
+    layers: list[set[State]] = [{graph.target.start}]
     for _ in range(steps):
         layers.append({target for state in layers[-1] for _, _, target in graph.edges(state)})
     least: dict[tuple[State, int], int] = {}
     for left in range(steps + 1):
         for state in layers[steps - left]:
-            if state == graph.goal:
+            if graph.reached(state):
                 least[state, left] = 0
             elif left:
                 costs = [

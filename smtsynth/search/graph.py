@@ -1,7 +1,7 @@
 """The graph of class states, and the cheapest path through it: a warm start and a cross-check for the loop.
 
-The graph depends on the number of factors and the instruction set alone. Its cheapest path costs no more than any
-program the rules accept, so it is a lower bound; no answer is called optimal because of it.
+The graph depends on the aim (with the number of factors) and the instruction set alone. Its cheapest path costs no
+more than any program the rules accept, so it is a lower bound; no answer is called optimal because of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from time import perf_counter
 
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import LimitReached
-from smtsynth.meaning.classes import complete, initial, shape, shares, step
+from smtsynth.meaning.classes import shape, shares, step
+from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Instruction, Program, instruction_set
 
 MAX_DEPTH = 4  # 4236 states with 4 factors; some ten times more with each further one
@@ -29,23 +30,26 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Edges by state number; 0 is the start, `goal` the goal (None where it can't be reached)."""
+    """Edges by state number; 0 is the start, `goals` are those that the reduction must reach."""
 
     edges: tuple[tuple[Edge, ...], ...]
-    goal: int | None
+    goals: frozenset[int]
 
 
 @lru_cache(maxsize=32)
-def class_graph(depth: int, instructions: str, reduced: int) -> Graph:
-    """All class states that programs can reach. Raises LimitReached above MAX_DEPTH factors."""
+def class_graph(aim: Aim, instructions: str) -> Graph:
+    """All class states that programs of the set `instructions` can reach. LimitReached above MAX_DEPTH factors."""
+    depth = aim.depth
     if depth > MAX_DEPTH:
         raise LimitReached(f"the graph of class states is built for at most {MAX_DEPTH} factors, not {depth}")
     choices = [(one, shape(one, depth)) for one in instruction_set(depth, instructions)]
-    goal, numbers, edges = complete(depth, reduced), {initial(depth): 0}, []
+    numbers, edges, goals = {aim.start: 0}, [], set()
     states = list(numbers)
-    for state in states:
+    for number, state in enumerate(states):
         out = []
-        for instruction, groups in choices if state != goal else ():
+        if aim.reached(state):
+            goals.add(number)
+        for instruction, groups in choices if number not in goals else ():
             after = step(state, instruction.collective, groups)
             if after is not None:
                 if after not in numbers:
@@ -53,7 +57,7 @@ def class_graph(depth: int, instructions: str, reduced: int) -> Graph:
                     states.append(after)
                 out.append(Edge(instruction, shares(state, groups), numbers[after]))
         edges.append(tuple(out))
-    return Graph(tuple(edges), numbers.get(goal))
+    return Graph(tuple(edges), frozenset(goals))
 
 
 def cheapest_path(
@@ -75,7 +79,7 @@ def cheapest_path(
                 priced[state] = [(prices.masks(edge.instruction, edge.masks), edge) for edge in graph.edges[state]]
             for price, edge in priced[state]:
                 total = cost + price
-                if edge.target == graph.goal:
+                if edge.target in graph.goals:
                     if best is None or total < best[0]:
                         best = (total, (*path, edge.instruction))
                 elif (best is None or total < best[0]) and (edge.target not in after or total < after[edge.target][0]):

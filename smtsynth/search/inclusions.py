@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from smtsynth.meaning.goals import target_of
 from smtsynth.meaning.rules import State
 from smtsynth.model.lowering import HIERARCHIES, Lowering, lower
 from smtsynth.model.placement import Placement
@@ -33,16 +34,16 @@ def all_programs(graph: StateGraph, steps: int) -> Iterator[Program]:
     can: dict[tuple[State, int], bool] = {}
 
     def reaches(state: State, left: int) -> bool:
-        if state == graph.goal:
+        if graph.reached(state):
             return True
         if (state, left) not in can:
             can[state, left] = left > 0 and any(reaches(target, left - 1) for _, _, target in graph.edges(state))
         return can[state, left]
 
-    stack: list[tuple[State, Program]] = [(graph.start, ())] if reaches(graph.start, steps) else []
+    stack: list[tuple[State, Program]] = [(graph.target.start, ())] if reaches(graph.target.start, steps) else []
     while stack:
         state, program = stack.pop()
-        if state == graph.goal:
+        if graph.reached(state):
             yield program
             continue
         for instruction, _, target in graph.edges(state):
@@ -75,7 +76,7 @@ def inclusions(
         if any(factor.reduced is None for factor in lowering.factors):
             sets[hierarchy] = frozenset()
             continue
-        graph = StateGraph.of(lowering, instruction_set, deadline)
+        graph = StateGraph(target_of(lowering), instruction_set, deadline)
         known: dict[Instruction, LoweredStep] = {}
         found = set()
         for program in all_programs(graph, limits[hierarchy]):

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Collective, Instruction, Program, Span, named
 
 MAX_SCHEMES = 4096
 
 
-def schemes(depth: int, reduced: Sequence[bool], instructions: Sequence[Instruction]) -> Iterator[Program]:
-    """Candidate programs over `depth` factors of the instruction set `instructions`, at most MAX_SCHEMES of them.
+def schemes(aim: Aim, instructions: Sequence[Instruction]) -> Iterator[Program]:
+    """Candidate programs for an aim, of the instruction set `instructions`, at most MAX_SCHEMES of them.
 
-    Where factors that aren't reduced lie between, each run of reduced factors is reduced over in turn.
+    Where factors that aren't reduced lie between, each run of reduced factors is reduced over in turn. Not all of
+    them need reach the goal: they want a replay.
     """
-    allowed = set(instructions)
-    runs = _runs(reduced)
-    if len(runs) != 1 or runs[0] != (0, depth):
+    allowed, depth = set(instructions), aim.depth
+    runs = _runs([bool(aim.summed >> factor & 1) for factor in range(depth)])
+    if runs != [(0, depth)]:
         yield tuple(named(Collective.ALL_REDUCE, Span(start, stop, False), depth) for start, stop in runs)
         return
     count = 0
-    for program in _nested(depth):
+    for program in _nested(depth) if aim.collective is Collective.ALL_REDUCE else _one_way(aim):
         if allowed.issuperset(program):
             yield program
             count += 1
@@ -41,6 +43,25 @@ def _runs(reduced: Sequence[bool]) -> list[tuple[int, int]]:
         elif flag:
             runs.append((factor, factor + 1))
     return runs
+
+
+def _one_way(aim: Aim) -> Iterator[Program]:
+    """For the other collectives: segments inwards or outwards one after the other, or an AllReduce, which will do.
+
+    A ReduceScatter scatters over what ends split, innermost segment first, and reduces over the rest after that.
+    """
+    whole, depth = Span(0, aim.depth, False), aim.depth
+    outwards = aim.collective in (Collective.ALL_GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
+    master = aim.collective in (Collective.REDUCE, Collective.BROADCAST)
+    for segments in _compositions(0, depth):
+        steps = []
+        for start, stop in segments if outwards else reversed(segments):
+            split = aim.collective is not Collective.REDUCE_SCATTER or not aim.whole & ((1 << stop) - (1 << start))
+            span = Span(start, stop, master and stop < depth)
+            steps.append((split, named(aim.collective if split else Collective.ALL_REDUCE, span, depth)))
+        yield tuple(one for _, one in sorted(steps, key=lambda step: not step[0]))
+    if aim.collective in (Collective.REDUCE_SCATTER, Collective.REDUCE):
+        yield (named(Collective.ALL_REDUCE, whole, depth),)
 
 
 def _compositions(start: int, stop: int) -> Iterator[list[tuple[int, int]]]:

@@ -17,10 +17,11 @@ from smtsynth.encode.clauses import Clauses
 from smtsynth.encode.placement import MatrixVariables
 from smtsynth.encode.placement import encode as encode_placement
 from smtsynth.errors import InputError
+from smtsynth.meaning.goals import target_of
 from smtsynth.model.lowering import Lowering, lower
 from smtsynth.model.placement import Matrix, check_placement, placements
 from smtsynth.model.problem import Problem
-from smtsynth.model.program import Program, default_steps, instruction_set
+from smtsynth.model.program import Collective, Program, default_steps, instruction_set
 from smtsynth.search.incumbent import schemes
 from smtsynth.search.loop import Query, Resources, Status
 from smtsynth.search.replay import Replay, replay
@@ -59,6 +60,8 @@ def solve_joint(problem: Problem, options: Options, resources: Resources) -> Sol
     start = perf_counter()
     if options.hierarchy != "reduction":
         raise InputError(f"the joint query does not take hierarchy {options.hierarchy!r}", expected="reduction")
+    if problem.reduction.collective is not Collective.ALL_REDUCE:
+        raise InputError(f"the joint query does not take {problem.reduction.collective}", expected="AllReduce")
     cases = _cases(problem, options)
     best = _first(cases)
     queries: list[Query] = []
@@ -99,6 +102,7 @@ def _cases(problem: Problem, options: Options) -> list[Case]:
         Case(
             PlacementTask(
                 Prices(options.cost_model, lowering, problem.reduction.payload),
+                target_of(lowering),
                 instruction_set(lowering.depth, options.instruction_set),
                 options.steps or problem.limits.steps or default_steps(lowering.depth),
                 "reduced",
@@ -113,9 +117,7 @@ def _first(cases: Sequence[Case]) -> Best:
     found = []
     for case in cases:
         lowering = case.task.lowering
-        candidates = (
-            list(schemes(lowering.depth, [True] * lowering.depth, case.task.instructions)) if lowering.depth else [()]
-        )
+        candidates = list(schemes(case.task.target.aim, case.task.instructions)) if lowering.depth else [()]
         for program in candidates:
             if len(program) <= case.task.steps:
                 found.append(Best(case.task.cost(program), lowering, program, Replay(False)))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from smtsynth.errors import InternalError
 from smtsynth.meaning import buffers, rules
+from smtsynth.meaning.goals import Target, run_rules, target_of
 from smtsynth.meaning.words import run_words
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Program
+from smtsynth.model.program import Collective, Program
 from smtsynth.model.schedule import Entry, Goal, Schedule
 
 MAX_CONCRETE = 1024  # devices per replica; above, the size-free meaning replays
@@ -26,27 +27,46 @@ class Replay:
     layout: Layout | None = None
 
 
-def replay(lowering: Lowering, program: Program) -> Replay:
-    """Run the program by the rules and the buffers (above MAX_CONCRETE devices by words of cuts).
+def replay(lowering: Lowering, program: Program, target: Target | None = None) -> Replay:
+    """Run the program to its target (default: the AllReduce of the lowering) by the rules and the buffers.
 
-    Raises InternalError where the rules accept what the buffers refute.
+    Above MAX_CONCRETE devices by words of cuts. Raises InternalError where the rules accept what the buffers refute.
     """
-    reduced = [bool(factor.reduced) for factor in lowering.factors]
+    target = target or target_of(lowering)
     if lowering.size > MAX_CONCRETE:
-        words = run_words(lowering.depth, program, reduced)
+        words = run_words(lowering.depth, program, aim=target.aim)
         return Replay(True) if words.proved else Replay(False, words.step or len(program), words.reason)
-    failure = rules.replay(program, lowering.sizes, reduced)
+    failure = run_rules(program, target)
     if failure is not None:
         return Replay(False, failure.step or len(program), str(failure))
-    verdict = buffers.run(one_replica(lowering, program))
+    schedule = one_replica(program, target)
+    if target.collective is Collective.REDUCE_SCATTER:
+        wrong = _incomplete(schedule)
+        if wrong is not None:
+            raise InternalError(f"the rules accept a program that the buffers refute: device {wrong} holds part sums")
+        return Replay(True)
+    verdict = buffers.run(schedule)
     if verdict.verdict == "refuted":
         raise InternalError(f"the rules accept a program that the buffers refute: {verdict.reason}")
     return Replay(True, layout=verdict.layout)
 
 
-def one_replica(lowering: Lowering, program: Program) -> Schedule:
-    """The program as a schedule of synthesis devices 0..k-1, with the goal of the reduced factors."""
-    steps = tuple((Entry(one.collective, rules.instruction_groups(lowering.sizes, one)),) for one in program)
-    goal = rules.complete(lowering.sizes, [bool(factor.reduced) for factor in lowering.factors])
-    groups = dict.fromkeys(tuple(rules.members(state[0][1])) for state in goal)
-    return Schedule(lowering.size, steps, Goal(groups=tuple(groups)))
+def one_replica(program: Program, target: Target) -> Schedule:
+    """The program as a schedule of synthesis devices 0..k-1, with the target as its goal."""
+    steps = tuple((Entry(one.collective, rules.instruction_groups(target.sizes, one)),) for one in program)
+    groups = dict.fromkeys(tuple(device for part in parts for device in part) for parts in target.parts)
+    scatters = target.collective is Collective.REDUCE_SCATTER  # which part goes where is the assignment's, not order's
+    collective = Collective.ALL_REDUCE if scatters else target.collective
+    return Schedule(target.size, steps, Goal(collective, groups=tuple(tuple(sorted(group)) for group in groups)))
+
+
+def _incomplete(schedule: Schedule) -> int | None:
+    """A device whose pieces aren't all complete at the end (each contributor of its goal group exactly once)."""
+    *_, end = buffers.trace(schedule)
+    for group in schedule.goal_groups:
+        wanted = dict.fromkeys(group, 1)
+        for device in group:
+            held = end.buffer(device)
+            if not held or any(piece is None or piece[1] != wanted for piece in held):
+                return device
+    return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +18,7 @@ from smtsynth.encode.choice import Choice
 from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.meaning import classes
+from smtsynth.meaning.goals import Target, target_of
 from smtsynth.model.lowering import Lowering, lower
 from smtsynth.model.placement import Placement, count_placements, placements
 from smtsynth.model.problem import Limits, Problem
@@ -63,6 +66,7 @@ class PlacementTask:
     """The synthesis task of one lowering, for the loop."""
 
     prices: Prices
+    target: Target
     instructions: tuple[Instruction, ...]
     steps: int
     encoding: str
@@ -81,17 +85,18 @@ class PlacementTask:
     ) -> Choice:
         """Constraints on programs that cost less than `bound` ns."""
         encode = concrete.encode if self.encoding == "concrete" else reduced.encode
-        return encode(self.prices, self.instructions, self.steps, bound, mixed, blocked, clauses)
+        return encode(self.prices, self.instructions, self.steps, bound, mixed, blocked, clauses, self.target)
 
     def tidy(self, program: Program) -> Program:
-        """Without broadcasts that change nothing, which the reduced encoding admits."""
-        states, kept = classes.initial(self.lowering.depth), []
+        """Without broadcasts that change nothing and steps after the goal, which the encodings admit."""
+        depth, aim = self.lowering.depth, self.target.aim
+        states, kept = aim.start, []
         for instruction in program:
-            groups = classes.shape(instruction, self.lowering.depth)
-            after = classes.step(states, instruction.collective, groups)
-            if after is None and instruction.collective is Collective.BROADCAST and self.encoding == "reduced":
-                continue
-            kept.append(instruction)
+            if aim.reached(states):
+                break
+            after = classes.step(states, instruction.collective, classes.shape(instruction, depth))
+            if after is not None or instruction.collective is not Collective.BROADCAST:
+                kept.append(instruction)
             states = after if after is not None else states
         return tuple(kept)
 
@@ -105,7 +110,7 @@ class PlacementTask:
             steps = zip(program, self.prices.steps(program), strict=True)
             return [(instruction, parts) for instruction, (parts, _) in steps if len(set(parts)) > 1]
         rows: list[tuple[Instruction, Parts | tuple[int, ...]]] = []
-        states: classes.States | None = classes.initial(self.lowering.depth)
+        states: classes.States | None = self.target.aim.start
         for instruction in program:
             groups = classes.shape(instruction, self.lowering.depth)
             assert states is not None
@@ -117,7 +122,7 @@ class PlacementTask:
 
     def replay(self, program: Program) -> Replay:
         """Whether the program reaches the goal by the rules and the buffers."""
-        return replay(self.lowering, program)
+        return replay(self.lowering, program, self.target)
 
 
 def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
@@ -125,7 +130,9 @@ def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resou
     start = perf_counter()
     steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
     plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
-    any_schedule = options.cost_model.any_schedule(plain, problem.reduction.payload)
+    reduction = problem.reduction
+    summed = reduction.collective is Collective.ALL_REDUCE  # the bound's argument is for AllReduce
+    any_schedule = options.cost_model.any_schedule(plain, reduction.payload) if summed else None
     found, bound = _find(lowering, plain, problem, options, resources, steps)
     if found.status in (Status.FEASIBLE, Status.UNKNOWN):
         bound = max(any_schedule or 0, bound or 0)
@@ -163,9 +170,10 @@ def _find(
         return Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ()), 0
     if any(factor.reduced is None for factor in lowering.factors):
         return Found(Status.INFEASIBLE, None, None, None, IN_PART, (), ()), None
-    prices = Prices(options.cost_model, lowering, problem.reduction.payload)
+    target = target_of(lowering, problem.reduction.collective, problem.split)
+    prices = Prices(options.cost_model, lowering, problem.reduction.payload, target.collective)
     instructions = instruction_set(lowering.depth, options.instruction_set)
-    task = PlacementTask(prices, instructions, steps, options.encoding)
+    task = PlacementTask(prices, target, instructions, steps, options.encoding)
     first, bound = _first(task, options, resources)
     found = search(task, first, resources)
     if found.cost is not None and found.cost < (bound or 0):
@@ -175,23 +183,37 @@ def _find(
 
 
 def plain_cost(plain: Lowering, problem: Problem, model: CostModel) -> int:
-    """What one AllReduce over every replica costs, in nanoseconds; 0 where nothing is reduced."""
-    if not plain.depth:
-        return 0
-    whole = Instruction(Collective.ALL_REDUCE, 0, Form.INSIDE_GROUP)
-    return model.price(plain, whole, problem.reduction.payload)
+    """What the reduction costs by plain collectives, one over every replica, in nanoseconds; 0 where nothing is to do.
+
+    A mix is a ReduceScatter over the split axes and an AllReduce of the parts over the others.
+    """
+    reduction = problem.reduction
+    if reduction.mixed:
+        split, rest = (
+            lower(problem.system, plain.placement, rows)
+            for rows in (problem.split, tuple(row for row in problem.reduced if row not in problem.split))
+        )
+        part = reduction.payload / split.size
+        return _flat(split, Collective.REDUCE_SCATTER, reduction.payload, model) + _flat(
+            rest, Collective.ALL_REDUCE, part, model
+        )
+    share = reduction.payload / plain.size if reduction.collective is Collective.ALL_GATHER else reduction.payload
+    return _flat(plain, reduction.collective, share, model)
+
+
+def _flat(plain: Lowering, collective: Collective, share: Fraction, model: CostModel) -> int:
+    """One collective over every replica whose devices hold `share` bytes."""
+    return model.price(plain, Instruction(collective, 0, Form.INSIDE_GROUP), share) if plain.depth else 0
 
 
 def _first(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
     """Programs to start from, and a lower bound of every program where the graph of classes gives one."""
-    depth, steps = task.lowering.depth, task.steps
-    flags = [bool(factor.reduced) for factor in task.lowering.factors]
-    first = [program for program in schemes(depth, flags, task.instructions) if len(program) <= steps]
-    if options.bounds and depth <= MAX_DEPTH and options.encoding == "reduced":
-        mask = sum(flag << number for number, flag in enumerate(flags))
+    aim = task.target.aim
+    first = [program for program in schemes(aim, task.instructions) if len(program) <= task.steps]
+    if options.bounds and aim.depth <= MAX_DEPTH and options.encoding == "reduced":
         try:
-            graph = class_graph(depth, options.instruction_set, mask)
-            best = cheapest_path(graph, task.prices, steps, resources.deadline)
+            graph = class_graph(aim, options.instruction_set)
+            best = cheapest_path(graph, task.prices, task.steps, resources.deadline)
         except LimitReached:
             return first, None
         if best is not None:
@@ -211,8 +233,6 @@ def solve(
     interrupt (Ctrl-C) ends the search with the best so far, status `feasible`. Source: the model, section 7.
     """
     options, resources, start = options or Options(), resources or Resources(), perf_counter()
-    if problem.reduction.collective is not Collective.ALL_REDUCE:
-        raise InputError(f"solve does not take {problem.reduction.collective} yet", expected="AllReduce")
     if placement is not None:
         return solve_lowering(_lowering(problem, placement, options), problem, options, resources)
     count = count_placements(problem.axes, problem.system)
@@ -226,14 +246,26 @@ def _lowering(problem: Problem, placement: Placement, options: Options) -> Lower
     return lower(problem.system, placement, problem.reduced, options.hierarchy)
 
 
+Key = tuple[tuple[tuple[int, int, bool | None], ...], tuple[int, ...]]
+
+
+def _key(lowering: Lowering, problem: Problem) -> Key:
+    """What an answer depends on: the factors at their levels, and how the axes that end split lie."""
+    factors = tuple((factor.level, factor.size, factor.reduced) for factor in lowering.factors)
+    if not problem.reduction.mixed:
+        return factors, ()
+    matrix = lowering.placement.matrix
+    return factors, tuple(math.prod(column) for column in zip(*(matrix[row] for row in problem.split), strict=True))
+
+
 def _solve_all(
     lowerings: Sequence[Lowering], problem: Problem, options: Options, resources: Resources
 ) -> tuple[Solution, ...]:
     """Solve each; placements with the same factors at the same levels have the same answer and are solved once."""
-    keys = [tuple((factor.level, factor.size, factor.reduced) for factor in one.factors) for one in lowerings]
+    keys = [_key(one, problem) for one in lowerings]
     distinct = dict(zip(reversed(keys), reversed(lowerings), strict=True))
     work = list(reversed(distinct.items()))
-    done: dict[tuple[tuple[int, int, bool | None], ...], Solution] = {}
+    done: dict[Key, Solution] = {}
 
     def one(number: int) -> Solution:
         resources.progress(f"placement {work[number][1].placement} ({number + 1} of {len(work)} distinct)")

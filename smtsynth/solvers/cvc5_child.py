@@ -1,4 +1,4 @@
-"""cvc5 (by its package) on an SMT-LIB file, as a program of its own: `python -m smtsynth.solvers.cvc5_child FILE BYTES`.
+"""cvc5 (by its package) on an SMT-LIB file, as a program: `python -m smtsynth.solvers.cvc5_child FILE BYTES`.
 
 It parses strictly: what isn't standard SMT-LIB is an error.
 """
@@ -28,11 +28,12 @@ def main(path: str, memory: int) -> int:
         parser.setFileInput(cvc5.InputLanguage.SMT_LIB_2_6, path)
         while not (command := parser.nextCommand()).isNull():
             print(command.invoke(solver, symbols), end="", flush=True)
-    except MemoryError:
-        print("out of memory", file=sys.stderr)
-        return 1
-    except RuntimeError as error:
-        print(f'(error "{" ".join(str(error).split())}")')
+    except (MemoryError, ImportError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        if isinstance(error, MemoryError) or "bad_alloc" in said or "failed to map" in said:
+            print("out of memory", file=sys.stderr)
+        else:
+            print(f'(error "{said}")')
         return 1
     return 0
 

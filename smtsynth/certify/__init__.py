@@ -1,0 +1,1 @@
+"""Certificates: what a stranger needs to check an answer again, and the checks."""

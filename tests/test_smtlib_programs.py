@@ -1,0 +1,229 @@
+"""Programs and placements as SMT-LIB questions: against the replay, the clause encodings and the enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from smtsynth.cost.alphabeta import AlphaBeta
+from smtsynth.cost.prices import Prices
+from smtsynth.encode import concrete, reduced
+from smtsynth.encode.smtlib import binary, conjuncts, encoding_text
+from smtsynth.encode.smtlib_questions import class_program_question, placement_question, program_question
+from smtsynth.meaning import classes, rules
+from smtsynth.model.lowering import lower
+from smtsynth.model.placement import Axis, check_placement, placements
+from smtsynth.model.program import Collective, Program, instruction_set
+from smtsynth.model.system import Level, System
+from smtsynth.solvers.outcome import Answer
+from smtsynth.solvers.sat import solve_dimacs
+from smtsynth.solvers.smt import SMT_SOLVERS, run_smtlib
+
+FULL = instruction_set(2)
+IDLE = len(FULL)
+
+
+def prices(sizes: tuple[int, ...], payload: int = 2**26, reduce: tuple[int, ...] = (0,), split: bool = False) -> Prices:
+    """Prices on nodes and GPUs; `split` gives each level an axis of its own."""
+    levels = [Level("node", sizes[0], "8 GB/s", "20 us"), Level("gpu", sizes[1], "270 GB/s", "3 us")]
+    system = System(levels[: len(sizes)])
+    matrix = [[sizes[0], 1], [1, sizes[1]]] if split else [list(sizes)]
+    axes = [Axis(f"a{number}", row[0] * row[1]) for number, row in enumerate(matrix)]
+    hierarchy = "columns" if split else "reduction"
+    return Prices(
+        AlphaBeta(), lower(system, check_placement(matrix, axes, system), reduce, hierarchy), Fraction(payload)
+    )
+
+
+def ask(text: str, solver: str) -> Answer:
+    (answer,) = run_smtlib(text, solver, 120).answers
+    return answer
+
+
+def accepted(sequence: tuple[int, ...], by_classes: bool) -> bool:
+    """Whether these instruction numbers (IDLE: none) are a program and then idle steps."""
+    program: Program = tuple(FULL[number] for number in sequence if number < IDLE)
+    if list(sequence) != [FULL.index(one) for one in program] + [IDLE] * (len(sequence) - len(program)):
+        return False
+    if not by_classes:
+        return rules.replay(program, (2, 2)) is None
+    states = classes.initial(2)
+    for instruction in program:
+        if states == classes.complete(2):
+            return False
+        after = classes.step(states, instruction.collective, classes.shape(instruction, 2))
+        if after is None:
+            return False
+        states = after
+    return states == classes.complete(2)
+
+
+def answers_by_sequence(text: str, sequences: list[tuple[int, ...]], solver: str) -> list[bool]:
+    """For each sequence of instruction numbers: may the program be that?"""
+    body = text.removesuffix("(check-sat)\n")
+    width = IDLE.bit_length()
+    for sequence in sequences:
+        same = " ".join(f"(= instruction.{n} {binary(number, width)})" for n, number in enumerate(sequence, 1))
+        body += f"(push 1)\n(assert (and true {same}))\n(check-sat)\n(pop 1)\n"
+    answers = run_smtlib(body, solver, 120).answers
+    assert Answer.UNKNOWN not in answers
+    return [answer == Answer.SAT for answer in answers]
+
+
+PAIRS = list(product(range(IDLE + 1), repeat=2))
+STRANGE = (31, 0)  # 31 is the number of no instruction
+
+
+@pytest.mark.parametrize("by_classes", [False, True])
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+def test_every_program_of_two_steps_is_judged_like_the_replay(solver: str, by_classes: bool) -> None:
+    expected = [accepted(pair, by_classes) for pair in PAIRS]
+    assert sum(expected) == 5  # the model's counts: 1 of one step, 4 of two
+    question = class_program_question if by_classes else program_question
+    found = answers_by_sequence(question((2, 2), FULL, 2), [*PAIRS, STRANGE], solver)
+    assert found == [*expected, False]
+
+
+PROGRAM_FILES = ("goal.smt2", "class-goal.smt2", "program.smt2")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [(file, name) for file in PROGRAM_FILES for name in conjuncts(encoding_text(file))]
+)
+def test_dropping_a_conjunct_of_the_program_is_noticed(file: str, name: str) -> None:
+    by_classes = file == "class-goal.smt2"
+    question = class_program_question if by_classes else program_question
+    if name == "program.price":
+        assert ask(program_question((2, 2), FULL, 2, None, 1, prices((2, 2)), without={name}), "z3") == Answer.SAT
+        assert ask(program_question((2, 2), FULL, 2, None, 1, prices((2, 2))), "z3") == Answer.UNSAT
+        return
+    triples = [(first, IDLE, last) for first in range(IDLE + 1) for last in range(IDLE + 1)]
+    assert answers_by_sequence(question((2, 2), FULL, 3), triples, "z3") == [accepted(t, by_classes) for t in triples]
+    dropped = answers_by_sequence(question((2, 2), FULL, 3, without={name}), triples, "z3")
+    dropped += answers_by_sequence(question((2, 2), FULL, 2, without={name}), [*PAIRS, STRANGE], "z3")
+    assert dropped != [accepted(one, by_classes) for one in triples + PAIRS] + [False]
+
+
+SPLIT = tuple(
+    one for one in FULL if one.collective not in (Collective.REDUCE, Collective.BROADCAST) and not one.span(2).master
+)
+ACROSS = [one for one in FULL if one.span(2) == (0, 1, False)]
+SETS = {
+    "full": (FULL, 1),
+    "only halves": (tuple(one for one in SPLIT if one.span(2) != (0, 2, False)), 2),
+    "scatter and gather": (tuple(one for one in FULL if one.collective in ("ReduceScatter", "AllGather")), 2),
+    "reduce and broadcast": (
+        tuple(one for one in FULL if one.collective in ("Reduce", "Broadcast") and one.span(2) != (0, 2, False)),
+        4,
+    ),
+    "nothing across": (tuple(one for one in FULL if one.span(2) == (1, 2, False)), None),
+}
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+@pytest.mark.parametrize("name", SETS)
+def test_shortest_program_is_that_of_the_clauses(name: str, solver: str) -> None:
+    instructions, shortest = SETS[name]
+    known = prices((2, 2))
+    for steps in (3,) if shortest is None else (shortest - 1, shortest):
+        expected = Answer.SAT if steps == shortest else Answer.UNSAT
+        assert solve_dimacs(concrete.encode(known, instructions, steps, None).clauses.dimacs()).answer == expected
+        assert ask(program_question((2, 2), instructions, steps), solver) == expected
+        assert ask(class_program_question((2, 2), instructions, steps), solver) == expected
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+def test_cheapest_program_is_that_of_the_clauses(solver: str) -> None:
+    """At and just above the cheapest cost, and with exact prices and blocked prefixes."""
+    known = prices((2, 2))
+    best, program = min(
+        (known.program(program), program)
+        for length in (1, 2, 3)
+        for program in product(FULL, repeat=length)
+        if rules.replay(program, (2, 2)) is None
+    )
+    (parts, _), *_ = known.steps(program)
+    for bound, mixed, blocked in (
+        (best, [], []),
+        (best + 1, [], []),
+        (best + 1, [(program[0], (*parts, *parts))] if len(parts) == 1 else [(program[0], parts)], []),
+        (best + 1, [], [program[:1]]),
+        (best + 1, [], [program]),
+    ):
+        expected = solve_dimacs(concrete.encode(known, FULL, 3, bound, mixed, blocked).clauses.dimacs()).answer
+        assert ask(program_question((2, 2), FULL, 3, None, bound, known, mixed, blocked), solver) == expected
+    assert ask(program_question((2, 2), FULL, 3, None, best, known), solver) == Answer.UNSAT
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+def test_a_part_of_the_factors_is_reduced(solver: str) -> None:
+    known = prices((2, 2), split=True)
+    over = [bool(factor.reduced) for factor in known.lowering.factors]
+    assert over == [True, False]
+    for instructions in (FULL, tuple(ACROSS), SETS["nothing across"][0]):
+        expected = solve_dimacs(concrete.encode(known, instructions, 2, None).clauses.dimacs()).answer
+        assert ask(program_question((2, 2), instructions, 2, over), solver) == expected
+        assert ask(class_program_question((2, 2), instructions, 2, over), solver) == expected
+    assert ask(program_question((2, 2), FULL, 2, over), solver) == Answer.SAT
+    assert ask(program_question((2, 2), SETS["nothing across"][0], 2, over), solver) == Answer.UNSAT
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+@pytest.mark.parametrize("sizes", [(4, 16), (3, 5)])
+def test_class_questions_agree_with_the_reduced_encoding(sizes: tuple[int, ...], solver: str) -> None:
+    known = prices(sizes, 2**31)
+    inside = [one for one in FULL if one.span(2) == (1, 2, False)]
+    mixed = [(ACROSS[0], (1, 3)), (inside[2], (0, 1))]
+    scatter = inside[1]
+    verdicts = set()
+    for bound in (None, 100_000_000, 417_776_266, 417_776_267):
+        for rows, blocked in (([], []), (mixed, [(scatter,)]))[: 1 + (bound is not None)]:
+            clauses = reduced.encode(known, FULL, 5, bound, rows, blocked).clauses
+            expected = solve_dimacs(clauses.dimacs()).answer
+            assert ask(class_program_question(sizes, FULL, 5, None, bound, known, rows, blocked), solver) == expected
+            verdicts.add(expected)
+    assert verdicts == {Answer.SAT, Answer.UNSAT}
+
+
+PLACEMENTS = [
+    ((4, 16), (4, 16)),
+    ((8, 2, 4), (4, 16)),
+    ((16, 2, 2), (4, 16)),
+    ((4, 4), (1, 2, 2, 4)),
+    ((6, 10), (4, 15)),
+    ((7,), (7,)),
+    ((2, 2, 2), (2, 4)),
+    ((5,), (5,)),
+]
+UNFIT = [((3, 4), (4, 4)), ((2, 8), (4, 2)), ((4, 8), (4, 4))]
+
+
+def all_matrices(axes: tuple[int, ...], levels: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
+    system = System([Level(f"l{number}", size, "1 GB/s") for number, size in enumerate(levels)])
+    found = placements(system, [Axis(f"a{number}", size) for number, size in enumerate(axes)])
+    return [placement.matrix for placement in found]
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+@pytest.mark.parametrize(("axes", "levels"), PLACEMENTS)
+def test_models_are_exactly_the_placements(axes: tuple[int, ...], levels: tuple[int, ...], solver: str) -> None:
+    matrices = all_matrices(axes, levels)
+    assert ask(placement_question(axes, levels, matrices), solver) == Answer.UNSAT
+    for left_out in matrices[:3] + matrices[-1:]:
+        rest = [matrix for matrix in matrices if matrix != left_out]
+        assert ask(placement_question(axes, levels, rest), solver) == Answer.SAT
+
+
+@pytest.mark.parametrize("name", conjuncts(encoding_text("placement.smt2")))
+def test_dropping_a_conjunct_of_the_placement_is_noticed(name: str) -> None:
+    questions = [placement_question(axes, levels, all_matrices(axes, levels), {name}) for axes, levels in PLACEMENTS]
+    questions += [placement_question(axes, levels, (), {name}) for axes, levels in UNFIT]
+    assert any(ask(question, "z3") == Answer.SAT for question in questions)
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+@pytest.mark.parametrize(("axes", "levels"), UNFIT)
+def test_axes_that_do_not_fit_have_no_placement(axes: tuple[int, ...], levels: tuple[int, ...], solver: str) -> None:
+    assert ask(placement_question(axes, levels), solver) == Answer.UNSAT
