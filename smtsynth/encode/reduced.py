@@ -60,8 +60,8 @@ class Classes:
             for kind, state in enumerate(aim.start):
                 masks = (state.rows, state.contributors)
                 bits = [state.held, *(bool(mask >> f & 1) for mask in masks for f in self._factors)]
-                for literal, on in zip([self.held(0, kind), *self._bits(0, kind)], bits, strict=True):
-                    clauses.add(literal if on else -literal)
+                for literal, true in zip([self.held(0, kind), *self._bits(0, kind)], bits, strict=True):
+                    clauses.add(literal if true else -literal)
         with clauses.family("goal", "At the end the devices hold what the reduction must reach."):
             self._complete(steps, [], aim)
         for step in range(1, steps + 1):
