@@ -117,9 +117,7 @@ def disturbed(states: classes.States, depth: int, generator: random.Random) -> c
     return (*states[:one], generator.choice((new, classes.EMPTY)), *states[one + 1 :])
 
 
-def relation_agrees(
-    relation: str, sort: str, depth: int, definitions: str, cases: Sequence[Case], solver: str
-) -> bool:
+def relation_agrees(relation: str, sort: str, depth: int, definitions: str, cases: Sequence[Case], solver: str) -> bool:
     """Whether the step relation leads from each case's before to its after and nowhere else.
 
     Three questions for all cases together: some after that isn't reached, another that is, any where none should be.

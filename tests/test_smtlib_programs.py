@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
@@ -79,10 +81,13 @@ STRANGE = (31, 0)  # 31 is the number of no instruction
 @pytest.mark.parametrize("by_classes", [False, True])
 @pytest.mark.parametrize("solver", SMT_SOLVERS)
 def test_every_program_of_two_steps_is_judged_like_the_replay(solver: str, by_classes: bool) -> None:
-    expected = [accepted(pair, by_classes) for pair in PAIRS]
-    assert sum(expected) == 5  # the model's counts: 1 of one step, 4 of two
+    assert sum(accepted(pair, by_classes) for pair in PAIRS) == 5  # the model's counts: 1 of one step, 4 of two
+    pairs = PAIRS
+    if solver == "cvc5":  # all right ones and a sample
+        pairs = [pair for pair in PAIRS if accepted(pair, by_classes)] + random.Random(4).sample(PAIRS, 100)
+    expected = [accepted(pair, by_classes) for pair in pairs]
     question = class_program_question if by_classes else program_question
-    found = answers_by_sequence(question((2, 2), FULL, 2), [*PAIRS, STRANGE], solver)
+    found = answers_by_sequence(question((2, 2), FULL, 2), [*pairs, STRANGE], solver)
     assert found == [*expected, False]
 
 
@@ -134,16 +139,20 @@ def test_shortest_program_is_that_of_the_clauses(name: str, solver: str) -> None
         assert ask(class_program_question((2, 2), instructions, steps), solver) == expected
 
 
+@cache
+def cheapest() -> tuple[Prices, int, Program]:
+    """The cheapest program of at most three steps on 2 x 2 devices, by trying them all."""
+    known = prices((2, 2))
+    programs = (program for length in (1, 2, 3) for program in product(FULL, repeat=length))
+    right = [program for program in programs if rules.replay(program, (2, 2)) is None]
+    assert len(right) == 29  # the model's counts
+    return known, *min((known.program(program), program) for program in right)
+
+
 @pytest.mark.parametrize("solver", SMT_SOLVERS)
 def test_cheapest_program_is_that_of_the_clauses(solver: str) -> None:
     """At and just above the cheapest cost, and with exact prices and blocked prefixes."""
-    known = prices((2, 2))
-    best, program = min(
-        (known.program(program), program)
-        for length in (1, 2, 3)
-        for program in product(FULL, repeat=length)
-        if rules.replay(program, (2, 2)) is None
-    )
+    known, best, program = cheapest()
     (parts, _), *_ = known.steps(program)
     for bound, mixed, blocked in (
         (best, [], []),

@@ -145,9 +145,7 @@ def _define_step(sizes: Sequence[int], instruction: Instruction, without: Collec
     return fill(encoding_text("step.smt2"), values, lists, without)
 
 
-def define_steps(
-    sizes: Sequence[int], instructions: Sequence[Instruction], without: Collection[str] = ()
-) -> str:
+def define_steps(sizes: Sequence[int], instructions: Sequence[Instruction], without: Collection[str] = ()) -> str:
     """States, collectives and the step relations `step.NAME` of these instructions over factors of these sizes.
 
     NAME is that of step_name. `without` names conjuncts that are left out.
@@ -193,9 +191,7 @@ def _define_class_step(depth: int, instruction: Instruction, without: Collection
     return fill(encoding_text("class-step.smt2"), values, lists, without)
 
 
-def define_class_steps(
-    depth: int, instructions: Sequence[Instruction], without: Collection[str] = ()
-) -> str:
+def define_class_steps(depth: int, instructions: Sequence[Instruction], without: Collection[str] = ()) -> str:
     """Class states, collectives and the step relations `class.step.NAME` of these instructions over `depth` factors."""
     values = {
         "depth": depth,
@@ -245,9 +241,7 @@ def define_described(sizes: Sequence[int], without: Collection[str] = ()) -> str
     return fill(encoding_text("described.smt2"), values, lists, without)
 
 
-def define_obligations(
-    sizes: Sequence[int], instructions: Sequence[Instruction], without: Collection[str] = ()
-) -> str:
+def define_obligations(sizes: Sequence[int], instructions: Sequence[Instruction], without: Collection[str] = ()) -> str:
     """The definitions `counterexample.NAME`: how 'a concrete step implies the class step' could fail (obligation.smt2).
 
     Their parameters are those of obligation_parameters. Raises LimitReached for more than two factors: the chunks could

@@ -61,9 +61,7 @@ def placement_question(
     width = most.bit_length() * max(len(axes), len(levels))
     values: dict[str, object] = {"axes": len(axes), "levels": len(levels), "width": width}
     values |= {"one": binary(1, width), "most": binary(most, width)}
-    entries = [
-        {"r": r, "c": c, "below": r + 1, "right": c + 1} for r in range(len(axes)) for c in range(len(levels))
-    ]
+    entries = [{"r": r, "c": c, "below": r + 1, "right": c + 1} for r in range(len(axes)) for c in range(len(levels))]
     lists: dict[str, Sequence[Values]] = {
         "entry": entries,
         "axis": [{"r": r, "size": binary(size, width)} for r, size in enumerate(axes)],

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from smtsynth.errors import InputError
-from smtsynth.export.mesh import Grid, cannot, devices_of_ranks, is_identity
+from smtsynth.export.mesh import Grid, Ids, cannot, is_identity
 
 TOKENS = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}
 ALIASES = {
@@ -45,8 +45,7 @@ class Megatron:
         if self.sizes["cp"] > 1:
             words.append(f"--context-parallel-size {self.sizes['cp']}")
         if self.sizes["ep"] > 1:
-            words += [f"--expert-model-parallel-size {self.sizes['ep']}", "--expert-tensor-parallel-size 1"]
-            words[-1] = f"--expert-tensor-parallel-size {self.sizes['tp']}"
+            words.append(f"--expert-model-parallel-size {self.sizes['ep']}")
         if ORDERS[self.order]:
             words.append("--use-tp-pp-dp-mapping")
         return " ".join(words)
@@ -78,14 +77,14 @@ def axes_by_token(grid: Grid, given: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def grid_of_order(order: str, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Megatron's rule: each token's coordinate of rank 0, 1, …, for an order string, first token fastest."""
+def coordinates(order: str, sizes: Mapping[str, int]) -> dict[str, Ids]:
+    """Megatron's rule: each token's coordinate of rank 0, 1, … for an order string, whose first token is fastest."""
     ranks = np.arange(math.prod(sizes[token] for token in order.split("-")))
-    coordinates, stride = {}, 1
+    found, stride = {}, 1
     for token in order.split("-"):
-        coordinates[token] = ranks // stride % sizes[token]
+        found[token] = ranks // stride % sizes[token]
         stride *= sizes[token]
-    return coordinates
+    return found
 
 
 def megatron(grid: Grid, given: Mapping[str, str] | None = None) -> Megatron:
@@ -93,22 +92,23 @@ def megatron(grid: Grid, given: Mapping[str, str] | None = None) -> Megatron:
 
     given: {axis: token}. Raises InputError with the rank permutation that does it where neither order does.
     """
-    found = axes_by_token(grid, given or {})
-    sizes = {token: grid.shape[found[token]] if token in found else 1 for token in TOKENS}
+    axis_of = axes_by_token(grid, given or {})
+    sizes = {token: grid.shape[axis_of[token]] if token in axis_of else 1 for token in TOKENS}
     if sizes["ep"] > 1 and sizes["cp"] > 1:
         raise InputError(
             "Megatron-LM lays expert parallelism over the context and data ranks together, so that an expert axis "
             "beside a context axis has no place of its own",
             expected="one of the two axes",
         )
-    orders = []
-    for order in ORDERS:
-        axes = tuple(found[token] for token in reversed(order.split("-")) if token in found)
-        orders.append(axes)
-        if is_identity(devices_of_ranks(grid, axes)):
-            dense = {**sizes, "dp": sizes["dp"] * sizes["ep"]}
-            return Megatron(order, dense)
-    raise InputError(cannot(grid, "neither order of Megatron-LM's command line gives this placement", orders[0]))
+    token_of_axis = {axis: token for token, axis in axis_of.items()}
+    for order, mapped in ORDERS.items():
+        if mapped and sizes["ep"] > 1:
+            continue  # Megatron refuses it: pipeline groups of dense and expert layers would differ
+        place = coordinates(order, sizes)
+        if is_identity(grid.ids[tuple(place[token_of_axis[axis]] for axis in range(len(grid.axes)))]):
+            return Megatron(order, {**sizes, "dp": sizes["dp"] * sizes["ep"]})
+    slowest_first = [axis_of[token] for token in reversed(next(iter(ORDERS)).split("-")) if token in axis_of]
+    raise InputError(cannot(grid, "neither order of Megatron-LM's command line gives this placement", slowest_first))
 
 
 def megatron_text(grid: Grid, given: Mapping[str, str] | None = None) -> str:

@@ -14,13 +14,13 @@ from smtsynth.interfaces.nodes import Node
 from smtsynth.interfaces.tables import shown
 from smtsynth.interfaces.yamltext import Path, is_json, label, parse_data, read_text
 from smtsynth.model.program import CALL, Collective, Form, Program, instruction_of
-from smtsynth.model.schedule import Entry, Goal, Group, Schedule, Step, check_schedule
+from smtsynth.model.schedule import ROOTED, Entry, Goal, Group, Schedule, Step, check_schedule
 
 MAX_SCHEDULE_DEVICES = 2**20
 MAX_PROGRAM_STEPS = 4096
+MAX_AXES = 16
 COLLECTIVES = [str(collective) for collective in Collective]
 FORMS = [str(form) for form in Form]
-ROOTED = (Collective.REDUCE, Collective.BROADCAST)
 
 CALL_EXAMPLE = "Collective(slice, Form) or Collective(slice, Form(ancestor))"
 
@@ -42,12 +42,14 @@ class RawStep:
 class RawProgram:
     """A program whose slices and ancestors are still names: only a lowering knows the depths they stand for.
 
-    matrix and hierarchy: those of the answer of solve it was taken from (the matrix unchecked), else None.
+    matrix, hierarchy and listed: those of the answer of solve it was taken from, else None (the matrix, and the
+    schedule it lists, unchecked).
     """
 
     steps: tuple[RawStep, ...]
     matrix: Any = None
     hierarchy: str | None = None
+    listed: Node | None = None
 
     def resolve(self, names: Sequence[str]) -> Program:
         """The program over depth names `names` ('root' first). Raises InputError naming the step's place."""
@@ -60,12 +62,30 @@ class RawProgram:
         return tuple(program)
 
 
+@dataclass(frozen=True, slots=True)
+class MixedSchedule:
+    """A schedule whose goal is a collective per axis: only a placement knows the groups. `where` is the goal's place.
+
+    The schedule's own goal is the default one.
+    """
+
+    schedule: Schedule
+    kinds: tuple[tuple[str, Collective], ...]
+    where: str
+
+
 def read_program_or_schedule(path: Path) -> RawProgram | Schedule:
     """The program or the schedule that a file holds ('-': standard input); InputError names file, line and key.
 
     Taken: `program:` with mappings or short text, a schedule, the answer of `solve --json` (its program), a file of
-    short text, and short text itself in place of a file name.
+    short text, and short text itself in place of a file name. A goal per axis is left out.
     """
+    found = read_verifiable(path)
+    return found.schedule if isinstance(found, MixedSchedule) else found
+
+
+def read_verifiable(path: Path) -> RawProgram | Schedule | MixedSchedule:
+    """As read_program_or_schedule, with a schedule's goal as it is given."""
     name = str(path)
     if _LOOKS_LIKE_CALL.match(name) and not os.path.exists(name):
         return _short_text(name, "program")
@@ -76,7 +96,7 @@ def read_program_or_schedule(path: Path) -> RawProgram | Schedule:
     return program_or_schedule_of(parse_data(text, label(path), is_json=is_json(path)), label(path))
 
 
-def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule:
+def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule | MixedSchedule:
     """The program or the schedule that plain data describes; `where` names its file in messages."""
     root = Node.root(data, where)
     if isinstance(data, str):
@@ -106,7 +126,13 @@ def _answer(root: Node) -> RawProgram:
             matrix = placement.child("matrix").value
     if "hierarchy" in keys and root.child("hierarchy").value is not None:
         hierarchy = root.child("hierarchy").text("a hierarchy")
-    return replace(program, matrix=matrix, hierarchy=hierarchy)
+    listed = root.child("schedule") if "schedule" in keys and root.child("schedule").value is not None else None
+    return replace(program, matrix=matrix, hierarchy=hierarchy, listed=listed)
+
+
+def listed_steps(listed: Node, devices: int) -> tuple[Step, ...]:
+    """The steps of the schedule that an answer of solve lists."""
+    return _steps(listed, devices)
 
 
 def _short_text(text: str, where: str) -> RawProgram:
@@ -163,21 +189,39 @@ def _program(node: Node) -> RawProgram:
     return RawProgram(tuple(steps))
 
 
-def _schedule(root: Node) -> Schedule:
-    """A schedule, every step checked where it stands."""
-    keys = root.fields(("devices", "steps"), ("goal",))
-    devices = keys["devices"].whole(1, MAX_SCHEDULE_DEVICES)
+def _steps(listed: Node, devices: int) -> tuple[Step, ...]:
+    """The steps of a schedule, each checked where it stands."""
     steps: list[Step] = []
-    for node in keys["steps"].items("a list of steps"):
+    for node in listed.items("a list of steps"):
         entries = node.items("a list of entries") if isinstance(node.value, (list, tuple)) else iter([node])
         step = tuple(_entry(entry) for entry in entries)
         _check(Schedule(devices, (step,)), node)
         steps.append(step)
+    return tuple(steps)
+
+
+def _schedule(root: Node) -> Schedule | MixedSchedule:
+    """A schedule, every step checked where it stands."""
+    keys = root.fields(("devices", "steps"), ("goal",))
+    devices = keys["devices"].whole(1, MAX_SCHEDULE_DEVICES)
+    steps = _steps(keys["steps"], devices)
     goal = Goal()
     if "goal" in keys:
+        kinds = _kinds(keys["goal"])
+        if kinds is not None:
+            return MixedSchedule(Schedule(devices, steps), kinds, keys["goal"].where)
         goal = _goal(keys["goal"], devices)
         _check(Schedule(devices, (), goal), keys["goal"])
-    return Schedule(devices, tuple(steps), goal)
+    return Schedule(devices, steps, goal)
+
+
+def _kinds(node: Node) -> tuple[tuple[str, Collective], ...] | None:
+    """The goal's collective per axis, or None where it is one collective for all."""
+    keys = node.keys("a mapping with the keys collective, groups, roots, split")
+    if "collective" not in keys or not isinstance(node.child("collective").value, dict):
+        return None
+    entries = node.fields(("collective",))["collective"].entries("a collective for each axis", MAX_AXES)
+    return tuple((axis, Collective(kind.word(COLLECTIVES))) for axis, kind in entries.items())
 
 
 def _check(schedule: Schedule, node: Node) -> None:
@@ -197,7 +241,7 @@ def _entry(node: Node) -> Entry:
 
 def _goal(node: Node, devices: int) -> Goal:
     """The goal; roots without groups speak of one group of all devices."""
-    keys = node.fields((), ("collective", "groups", "roots"))
+    keys = node.fields((), ("collective", "groups", "roots", "split"))
     collective = Collective.ALL_REDUCE
     if "collective" in keys:
         collective = Collective(keys["collective"].word(COLLECTIVES))
@@ -207,7 +251,7 @@ def _goal(node: Node, devices: int) -> Goal:
     roots = _roots(keys, collective)
     if roots and not groups:
         groups = (tuple(range(devices)),)
-    return Goal(collective, groups, roots)
+    return Goal(collective, groups, roots, _groups(keys["split"]) if "split" in keys else ())
 
 
 def _are_ids(value: object) -> TypeGuard[list[int]]:
@@ -278,7 +322,11 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
 def _entry_data(entry: Entry | Goal) -> dict[str, Any]:
     """An entry or a goal as plain data."""
     data: dict[str, Any] = {"collective": str(entry.collective), "groups": [list(group) for group in entry.groups]}
-    return data | ({"roots": list(entry.roots)} if entry.roots else {})
+    if entry.roots:
+        data["roots"] = list(entry.roots)
+    if isinstance(entry, Goal) and entry.split:
+        data["split"] = [list(group) for group in entry.split]
+    return data
 
 
 def _flow(entry: dict[str, Any]) -> str:

@@ -29,9 +29,7 @@ class SmtAnswers:
     seconds: float = 0.0
 
 
-def run_smtlib(
-    text: str, solver: str = "z3", seconds: float | None = None, memory: int | None = None
-) -> SmtAnswers:
+def run_smtlib(text: str, solver: str = "z3", seconds: float | None = None, memory: int | None = None) -> SmtAnswers:
     """Put a script to `solver` ("z3" or "cvc5"), within `seconds` and `memory` bytes (default 2 GiB).
 
     Raises InputError where the solver isn't installed, InternalError where it rejects the script.
