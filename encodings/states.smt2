@@ -49,8 +49,3 @@
 (define-fun is-part ((t State) (s State) (j Number) (m Number)) Bool (and
   (= (row<c> t) (ite (in-part (before<c> s) (count s) j m) (row<c> s) nobody))                             ; each chunk
 ))
-
-; Every chunk is held, each from exactly these contributors.
-(define-fun all-chunks-from ((s State) (from Contributors)) Bool (and
-  (= (row<c> s) from)                                                                                      ; each chunk
-))

@@ -28,11 +28,11 @@ WHY = [
     "Spread: the model's is larger, chiefly because it leaves out what a collective costs inside a node besides the "
     "links: there the paper measured 0.15 s (rings) and 0.20 s (trees) for some 20 GB, where 270 GB/s alone would "
     "take 0.11 s. The 448x is trees, which this model does not have; under rings the paper measured 374x.",
-    "Gain: the paper's 2.04x is on V100, and this model can't reach it with payloads this large: over two nodes a flat ring of m GPUs "
-    "puts 2(m-1)/m of the payload on the NIC and the hierarchical program 1, so that its gain stays below 2 (and below 4/3 "
-    "over four). We take the rest to be what two levels leave out of that machine: NVLink joins neighbours only, and "
-    "other hops and all traffic to the NIC share PCIe and the CPUs. On A100 the measured gains over two nodes (up to "
-    "1.8x under rings) are near the model's.",
+    "Gain: the paper's 2.04x is on V100, and this model can't reach it with payloads this large: over two nodes a "
+    "flat ring of m GPUs puts 2(m-1)/m of the payload on the NIC and the hierarchical program 1, so that its gain "
+    "stays below 2 (and below 4/3 over four). We take the rest to be what two levels leave out of that machine: NVLink "
+    "joins neighbours only, and other hops and all traffic to the NIC share PCIe and the CPUs. On A100 the measured "
+    "gains over two nodes (up to 1.8x under rings) are near the model's.",
     "With several reduced axes the paper's programs follow the axes in row-major order, not the hardware, so that its "
     "best there is not ours, and not on the same placement.",
 ]

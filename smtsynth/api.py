@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
-from smtsynth.cost.alphabeta import AlphaBeta, simulate_program, simulate_schedule
+from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
 from smtsynth.cost.interface import CostModel, StepCost
+from smtsynth.cost.models import cost_model_of
 from smtsynth.cost.prices import Prices
 from smtsynth.meaning.goals import target_of
-from smtsynth.model.lowering import Lowering
-from smtsynth.model.lowering import lower as lower_placement
+from smtsynth.model.lowering import Lowering, lowering_of
 from smtsynth.model.placement import Axis, Matrix, Placement, axes_of, check_placement, only_placement
 from smtsynth.model.placement import placements as enumerate_placements
 from smtsynth.model.problem import Limits, Problem
@@ -38,7 +38,7 @@ def placements(system: System, axes: Mapping[str, int] | Sequence[Axis]) -> list
 
 def lower(problem: Problem, placement: Where, hierarchy: str = "reduction") -> Lowering:
     """The synthesis hierarchy of the problem's reduction on a placement: names, factors, device groups (section 3)."""
-    return lower_placement(problem.system, _placement(problem, placement), problem.reduced, hierarchy)
+    return lowering_of(problem, _placement(problem, placement), hierarchy)
 
 
 def solve(
@@ -63,7 +63,7 @@ def solve(
     The solver runs in a child process, so this works from a notebook, `python -c` and a script alike. An interrupt
     ends the search with the best program so far. Raises InputError where problem and options don't fit.
     """
-    options = Options(instruction_set, steps, hierarchy, cost_model or AlphaBeta(), encoding, solver, bounds, jobs)
+    options = Options(instruction_set, steps, hierarchy, _model(problem, cost_model), encoding, solver, bounds, jobs)
     chosen = None if placement is None else _placement(problem, placement)
     return solve_problem(problem, chosen, options, _resources(problem, solver, time_limit, memory_limit, progress))
 
@@ -85,7 +85,7 @@ def compare(
 
     merge: keep equal states once while enumerating; the paper's own method does not. See solve for the rest.
     """
-    options = Options(instruction_set, steps, hierarchy, cost_model or AlphaBeta())
+    options = Options(instruction_set, steps, hierarchy, _model(problem, cost_model))
     chosen = (
         enumerate_placements(problem.system, problem.axes) if placement is None else [_placement(problem, placement)]
     )
@@ -106,7 +106,7 @@ def simulate(
     program: instructions, their short text, or a Schedule over the system's devices. Raises InputError where it
     doesn't fit, or where a program comes without a placement.
     """
-    model, payload = cost_model or AlphaBeta(), problem.reduction.payload
+    model, payload = _model(problem, cost_model), problem.reduction.payload
     if isinstance(program, Schedule):
         return simulate_schedule(model, problem.system, check_schedule(program), payload)
     lowering = lower(
@@ -128,7 +128,7 @@ def enumerate_programs(
     """All programs of a placement within the step limit, as (nanoseconds, program), cheapest first."""
     lowering = lower(problem, placement, hierarchy)
     target = target_of(lowering, problem.reduction.collective, problem.split)
-    prices = Prices(cost_model or AlphaBeta(), lowering, problem.reduction.payload, target.collective)
+    prices = Prices(_model(problem, cost_model), lowering, problem.reduction.payload, target.collective)
     limit = Options(instruction_set, steps).steps or problem.limits.steps or default_steps(lowering.depth)
     return list(cheapest_programs(StateGraph(target, instruction_set), prices, limit))
 
@@ -136,6 +136,11 @@ def enumerate_programs(
 def _placement(problem: Problem, placement: Where) -> Placement:
     matrix = placement.matrix if isinstance(placement, Placement) else placement
     return check_placement(matrix, problem.axes, problem.system)
+
+
+def _model(problem: Problem, given: CostModel | None) -> CostModel:
+    """The cost model that was given, or the problem's."""
+    return cost_model_of(problem.cost_model) if given is None else given
 
 
 def _resources(

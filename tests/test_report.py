@@ -126,6 +126,9 @@ def test_the_report_says_what_is_not_proved(capsys: pytest.CaptureFixture[str]) 
     assert "Optimal:" not in out
     assert "permuted order" in out
     assert "2 more (--json lists all)" in out
+    met = replace(open_, lower_bound=open_.cost, placements=())
+    report.solve_report(met, asked, AlphaBeta())
+    assert "Not proved optimal (interrupted): bound met, not refuted" in capsys.readouterr().out
     nothing = replace(solution, status=solution.status.UNKNOWN, cost=None, program=None, reason="the time limit")
     report.solve_report(nothing, asked, AlphaBeta())
     out = capsys.readouterr().out

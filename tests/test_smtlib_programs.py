@@ -1,4 +1,4 @@
-"""Programs and placements as SMT-LIB questions: against the replay, the clause encodings and the enumeration."""
+"""Programs as SMT-LIB questions, against the replay and the clause encodings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
 from smtsynth.encode import concrete, reduced
 from smtsynth.encode.smtlib import binary, conjuncts, encoding_text
-from smtsynth.encode.smtlib_questions import class_program_question, placement_question, program_question
+from smtsynth.encode.smtlib_questions import class_program_question, program_question
+from smtsynth.errors import LimitReached
 from smtsynth.meaning import classes, rules
+from smtsynth.meaning.goals import Target, target
 from smtsynth.model.lowering import lower
-from smtsynth.model.placement import Axis, check_placement, placements
+from smtsynth.model.placement import Axis, check_placement
 from smtsynth.model.program import Collective, Program, instruction_set
 from smtsynth.model.system import Level, System
 from smtsynth.solvers.outcome import Answer
@@ -24,6 +26,7 @@ from smtsynth.solvers.sat import solve_dimacs
 from smtsynth.solvers.smt import SMT_SOLVERS, run_smtlib
 
 FULL = instruction_set(2)
+ALL = target((2, 2))
 IDLE = len(FULL)
 
 
@@ -75,6 +78,7 @@ def answers_by_sequence(text: str, sequences: list[tuple[int, ...]], solver: str
 
 
 PAIRS = list(product(range(IDLE + 1), repeat=2))
+PAUSED = [(first, IDLE, last) for first, last in PAIRS]  # idle in the middle
 STRANGE = (31, 0)  # 31 is the number of no instruction
 
 
@@ -87,8 +91,16 @@ def test_every_program_of_two_steps_is_judged_like_the_replay(solver: str, by_cl
         pairs = [pair for pair in PAIRS if accepted(pair, by_classes)] + random.Random(4).sample(PAIRS, 100)
     expected = [accepted(pair, by_classes) for pair in pairs]
     question = class_program_question if by_classes else program_question
-    found = answers_by_sequence(question((2, 2), FULL, 2), [*pairs, STRANGE], solver)
+    found = answers_by_sequence(question(ALL, FULL, 2), [*pairs, STRANGE], solver)
     assert found == [*expected, False]
+
+
+@pytest.mark.parametrize("by_classes", [False, True])
+def test_a_program_is_idle_from_the_goal_on_only(by_classes: bool) -> None:
+    question = class_program_question if by_classes else program_question
+    expected = [accepted(one, by_classes) for one in PAUSED]
+    assert sum(expected) == 1
+    assert answers_by_sequence(question(ALL, FULL, 3), PAUSED, "z3") == expected
 
 
 PROGRAM_FILES = ("goal.smt2", "class-goal.smt2", "program.smt2")
@@ -101,14 +113,12 @@ def test_dropping_a_conjunct_of_the_program_is_noticed(file: str, name: str) -> 
     by_classes = file == "class-goal.smt2"
     question = class_program_question if by_classes else program_question
     if name == "program.price":
-        assert ask(program_question((2, 2), FULL, 2, None, 1, prices((2, 2)), without={name}), "z3") == Answer.SAT
-        assert ask(program_question((2, 2), FULL, 2, None, 1, prices((2, 2))), "z3") == Answer.UNSAT
+        assert ask(program_question(ALL, FULL, 2, 1, prices((2, 2)), without={name}), "z3") == Answer.SAT
+        assert ask(program_question(ALL, FULL, 2, 1, prices((2, 2))), "z3") == Answer.UNSAT
         return
-    triples = [(first, IDLE, last) for first in range(IDLE + 1) for last in range(IDLE + 1)]
-    assert answers_by_sequence(question((2, 2), FULL, 3), triples, "z3") == [accepted(t, by_classes) for t in triples]
-    dropped = answers_by_sequence(question((2, 2), FULL, 3, without={name}), triples, "z3")
-    dropped += answers_by_sequence(question((2, 2), FULL, 2, without={name}), [*PAIRS, STRANGE], "z3")
-    assert dropped != [accepted(one, by_classes) for one in triples + PAIRS] + [False]
+    dropped = answers_by_sequence(question(ALL, FULL, 3, without={name}), PAUSED, "z3")
+    dropped += answers_by_sequence(question(ALL, FULL, 2, without={name}), [*PAIRS, STRANGE], "z3")
+    assert dropped != [accepted(one, by_classes) for one in PAUSED + PAIRS] + [False]
 
 
 SPLIT = tuple(
@@ -135,8 +145,8 @@ def test_shortest_program_is_that_of_the_clauses(name: str, solver: str) -> None
     for steps in (3,) if shortest is None else (shortest - 1, shortest):
         expected = Answer.SAT if steps == shortest else Answer.UNSAT
         assert solve_dimacs(concrete.encode(known, instructions, steps, None).clauses.dimacs()).answer == expected
-        assert ask(program_question((2, 2), instructions, steps), solver) == expected
-        assert ask(class_program_question((2, 2), instructions, steps), solver) == expected
+        assert ask(program_question(ALL, instructions, steps), solver) == expected
+        assert ask(class_program_question(ALL, instructions, steps), solver) == expected
 
 
 @cache
@@ -162,8 +172,8 @@ def test_cheapest_program_is_that_of_the_clauses(solver: str) -> None:
         (best + 1, [], [program]),
     ):
         expected = solve_dimacs(concrete.encode(known, FULL, 3, bound, mixed, blocked).clauses.dimacs()).answer
-        assert ask(program_question((2, 2), FULL, 3, None, bound, known, mixed, blocked), solver) == expected
-    assert ask(program_question((2, 2), FULL, 3, None, best, known), solver) == Answer.UNSAT
+        assert ask(program_question(ALL, FULL, 3, bound, known, mixed, blocked), solver) == expected
+    assert ask(program_question(ALL, FULL, 3, best, known), solver) == Answer.UNSAT
 
 
 @pytest.mark.parametrize("solver", SMT_SOLVERS)
@@ -171,68 +181,59 @@ def test_a_part_of_the_factors_is_reduced(solver: str) -> None:
     known = prices((2, 2), split=True)
     over = [bool(factor.reduced) for factor in known.lowering.factors]
     assert over == [True, False]
+    partly = target((2, 2), reduced=over)
     for instructions in (FULL, tuple(ACROSS), SETS["nothing across"][0]):
         expected = solve_dimacs(concrete.encode(known, instructions, 2, None).clauses.dimacs()).answer
-        assert ask(program_question((2, 2), instructions, 2, over), solver) == expected
-        assert ask(class_program_question((2, 2), instructions, 2, over), solver) == expected
-    assert ask(program_question((2, 2), FULL, 2, over), solver) == Answer.SAT
-    assert ask(program_question((2, 2), SETS["nothing across"][0], 2, over), solver) == Answer.UNSAT
+        assert ask(program_question(partly, instructions, 2), solver) == expected
+        assert ask(class_program_question(partly, instructions, 2), solver) == expected
+    assert ask(program_question(partly, FULL, 2), solver) == Answer.SAT
+    assert ask(program_question(partly, SETS["nothing across"][0], 2), solver) == Answer.UNSAT
+
+
+GOALS = [
+    target((2, 2), Collective.REDUCE),
+    target((2, 2), Collective.ALL_GATHER),
+    target((2, 2), Collective.BROADCAST),
+    target((2, 2), Collective.REDUCE_SCATTER),
+    target((2, 2), Collective.REDUCE_SCATTER, split=(False, True)),
+]
 
 
 @pytest.mark.parametrize("solver", SMT_SOLVERS)
-@pytest.mark.parametrize("sizes", [(4, 16), (3, 5)])
-def test_class_questions_agree_with_the_reduced_encoding(sizes: tuple[int, ...], solver: str) -> None:
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: f"{goal.collective}-{''.join(map(str, map(int, goal.split)))}")
+def test_other_goals_are_reached_like_by_the_clauses(goal: Target, solver: str) -> None:
+    """With and without what the shortest programs need."""
+    known, verdicts = prices((2, 2)), set()
+    for instructions in (FULL, tuple(one for one in FULL if one.span(2) != (0, 2, False))):
+        for steps in (1, 2):
+            by_classes = solve_dimacs(reduced.encode(known, instructions, steps, None, target=goal).clauses.dimacs())
+            assert ask(class_program_question(goal, instructions, steps), solver) == by_classes.answer
+            by_rules = solve_dimacs(concrete.encode(known, instructions, steps, None, target=goal).clauses.dimacs())
+            if any(goal.split):
+                with pytest.raises(LimitReached):
+                    program_question(goal, instructions, steps)
+            else:
+                assert ask(program_question(goal, instructions, steps), solver) == by_rules.answer
+            verdicts.add((by_rules.answer, by_classes.answer))
+    assert {Answer.SAT, Answer.UNSAT} <= {answer for pair in verdicts for answer in pair}
+
+
+@pytest.mark.parametrize("solver", SMT_SOLVERS)
+@pytest.mark.parametrize(
+    ("sizes", "bounds"), [((4, 16), (None, 417_776_266, 417_776_267)), ((3, 5), (100_000_000, 417_776_266))]
+)
+def test_class_questions_agree_with_the_reduced_encoding(
+    sizes: tuple[int, ...], bounds: tuple[int | None, ...], solver: str
+) -> None:
     known = prices(sizes, 2**31)
     inside = [one for one in FULL if one.span(2) == (1, 2, False)]
     mixed = [(ACROSS[0], (1, 3)), (inside[2], (0, 1))]
     scatter = inside[1]
     verdicts = set()
-    for bound in (None, 100_000_000, 417_776_266, 417_776_267):
+    for bound in bounds:
         for rows, blocked in (([], []), (mixed, [(scatter,)]))[: 1 + (bound is not None)]:
             clauses = reduced.encode(known, FULL, 5, bound, rows, blocked).clauses
             expected = solve_dimacs(clauses.dimacs()).answer
-            assert ask(class_program_question(sizes, FULL, 5, None, bound, known, rows, blocked), solver) == expected
+            assert ask(class_program_question(target(sizes), FULL, 5, bound, known, rows, blocked), solver) == expected
             verdicts.add(expected)
     assert verdicts == {Answer.SAT, Answer.UNSAT}
-
-
-PLACEMENTS = [
-    ((4, 16), (4, 16)),
-    ((8, 2, 4), (4, 16)),
-    ((16, 2, 2), (4, 16)),
-    ((4, 4), (1, 2, 2, 4)),
-    ((6, 10), (4, 15)),
-    ((7,), (7,)),
-    ((2, 2, 2), (2, 4)),
-    ((5,), (5,)),
-]
-UNFIT = [((3, 4), (4, 4)), ((2, 8), (4, 2)), ((4, 8), (4, 4))]
-
-
-def all_matrices(axes: tuple[int, ...], levels: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
-    system = System([Level(f"l{number}", size, "1 GB/s") for number, size in enumerate(levels)])
-    found = placements(system, [Axis(f"a{number}", size) for number, size in enumerate(axes)])
-    return [placement.matrix for placement in found]
-
-
-@pytest.mark.parametrize("solver", SMT_SOLVERS)
-@pytest.mark.parametrize(("axes", "levels"), PLACEMENTS)
-def test_models_are_exactly_the_placements(axes: tuple[int, ...], levels: tuple[int, ...], solver: str) -> None:
-    matrices = all_matrices(axes, levels)
-    assert ask(placement_question(axes, levels, matrices), solver) == Answer.UNSAT
-    for left_out in matrices[:3] + matrices[-1:]:
-        rest = [matrix for matrix in matrices if matrix != left_out]
-        assert ask(placement_question(axes, levels, rest), solver) == Answer.SAT
-
-
-@pytest.mark.parametrize("name", conjuncts(encoding_text("placement.smt2")))
-def test_dropping_a_conjunct_of_the_placement_is_noticed(name: str) -> None:
-    questions = [placement_question(axes, levels, all_matrices(axes, levels), {name}) for axes, levels in PLACEMENTS]
-    questions += [placement_question(axes, levels, (), {name}) for axes, levels in UNFIT]
-    assert any(ask(question, "z3") == Answer.SAT for question in questions)
-
-
-@pytest.mark.parametrize("solver", SMT_SOLVERS)
-@pytest.mark.parametrize(("axes", "levels"), UNFIT)
-def test_axes_that_do_not_fit_have_no_placement(axes: tuple[int, ...], levels: tuple[int, ...], solver: str) -> None:
-    assert ask(placement_question(axes, levels), solver) == Answer.UNSAT

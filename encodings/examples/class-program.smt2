@@ -125,20 +125,26 @@
 (define-fun class.step.AllGather.1-2 ((a0 Class) (a1 Class) (a2 Class) (a3 Class) (b0 Class) (b1 Class) (b2 Class) (b3 Class)) Bool (and (class.needs.AllGather.1-2 a0 a1 a2 a3) (class.gives.AllGather.1-2 a0 a1 a2 a3 b0 b1 b2 b3)))
 ; Where a reduction starts and what it must reach, for classes (the model, section 5).
 
-; At the start every class holds all rows, with its own contribution.
+; At the start every class holds all rows, with its own contribution; for an AllGather its own rows, with contributors
+; that count as complete, and for a Broadcast device 0 alone holds anything, which counts as complete.
 (define-fun start ((a0 Class) (a1 Class) (a2 Class) (a3 Class)) Bool (and
-  (= a0 (class every none))  ; [class.start]
-  (= a1 (class every none))  ; [class.start]
-  (= a2 (class every none))  ; [class.start]
-  (= a3 (class every none))  ; [class.start]
+  (= a0 (class #b11 #b00))  ; [class.start]
+  (= a1 (class #b11 #b00))  ; [class.start]
+  (= a2 (class #b11 #b00))  ; [class.start]
+  (= a3 (class #b11 #b00))  ; [class.start]
 ))
 
-; The goal: every class holds all rows, with all contributors along the factors that the reduction runs over.
-(define-fun goal ((a0 Class) (a1 Class) (a2 Class) (a3 Class)) Bool (and
-  (= a0 (class every #b11))  ; [class.goal]
-  (= a1 (class every #b11))  ; [class.goal]
-  (= a2 (class every #b11))  ; [class.goal]
-  (= a3 (class every #b11))  ; [class.goal]
+; The goal: contributors are complete along the factors that the reduction runs over and no others, and rows along those
+; that it does not end split over; for a Reduce only device 0 matters.
+(define-fun goal ((a0 Class) (a1 Class) (a2 Class) (a3 Class)) Bool (and true true
+  (= (all-from a0) #b11)  ; [class.goal-contributors]
+  (= (all-from a1) #b11)  ; [class.goal-contributors]
+  (= (all-from a2) #b11)  ; [class.goal-contributors]
+  (= (all-from a3) #b11)  ; [class.goal-contributors]
+  (subset #b11 (all-rows a0))  ; [class.goal-rows]
+  (subset #b11 (all-rows a1))  ; [class.goal-rows]
+  (subset #b11 (all-rows a2))  ; [class.goal-rows]
+  (subset #b11 (all-rows a3))  ; [class.goal-rows]
 ))
 ; A program of at most 3 steps that reaches the goal and costs less than a bound (the model, sections 4 to 6).
 ;

@@ -67,14 +67,6 @@
   (= (row3 t) (ite (in-part (before3 s) (count s) j m) (row3 s) nobody))
 ))
 
-; Every chunk is held, each from exactly these contributors.
-(define-fun all-chunks-from ((s State) (from Contributors)) Bool (and
-  (= (row0 s) from)
-  (= (row1 s) from)
-  (= (row2 s) from)
-  (= (row3 s) from)
-))
-
 ; The five collectives on one group of 2 devices (the model, section 5): what they need before, s0 s1 ..., and what
 ; they give after, t0 t1 ..., in the group's order; s0 and t0 are the root's.
 
@@ -181,20 +173,46 @@
 (define-fun step.AllGather.1-2 ((s0 State) (s1 State) (s2 State) (s3 State) (t0 State) (t1 State) (t2 State) (t3 State)) Bool (and (needs.AllGather.1-2 s0 s1 s2 s3) (gives.AllGather.1-2 s0 s1 s2 s3 t0 t1 t2 t3)))
 ; Where a reduction starts and what it must reach (the model, section 5).
 
-; At the start every device holds every chunk with its own contribution only.
+; At the start every device holds its own contribution to every chunk; for an AllGather to its own chunk only, and for a
+; Broadcast device 0 does and the others hold nothing.
 (define-fun start ((s0 State) (s1 State) (s2 State) (s3 State)) Bool (and
-  (all-chunks-from s0 #b0001)  ; [start]
-  (all-chunks-from s1 #b0010)  ; [start]
-  (all-chunks-from s2 #b0100)  ; [start]
-  (all-chunks-from s3 #b1000)  ; [start]
+  (= (row0 s0) #b0001)  ; [start]
+  (= (row1 s0) #b0001)  ; [start]
+  (= (row2 s0) #b0001)  ; [start]
+  (= (row3 s0) #b0001)  ; [start]
+  (= (row0 s1) #b0010)  ; [start]
+  (= (row1 s1) #b0010)  ; [start]
+  (= (row2 s1) #b0010)  ; [start]
+  (= (row3 s1) #b0010)  ; [start]
+  (= (row0 s2) #b0100)  ; [start]
+  (= (row1 s2) #b0100)  ; [start]
+  (= (row2 s2) #b0100)  ; [start]
+  (= (row3 s2) #b0100)  ; [start]
+  (= (row0 s3) #b1000)  ; [start]
+  (= (row1 s3) #b1000)  ; [start]
+  (= (row2 s3) #b1000)  ; [start]
+  (= (row3 s3) #b1000)  ; [start]
 ))
 
-; The goal: every device holds every chunk, with every contribution of its replica.
+; The goal: every device holds every chunk, with every contribution of its replica; for a Reduce device 0 does, for an
+; AllGather every chunk has its own device's contribution, and for a Broadcast that of device 0.
 (define-fun goal ((s0 State) (s1 State) (s2 State) (s3 State)) Bool (and
-  (all-chunks-from s0 #b1111)  ; [goal]
-  (all-chunks-from s1 #b1111)  ; [goal]
-  (all-chunks-from s2 #b1111)  ; [goal]
-  (all-chunks-from s3 #b1111)  ; [goal]
+  (= (row0 s0) #b1111)  ; [goal]
+  (= (row1 s0) #b1111)  ; [goal]
+  (= (row2 s0) #b1111)  ; [goal]
+  (= (row3 s0) #b1111)  ; [goal]
+  (= (row0 s1) #b1111)  ; [goal]
+  (= (row1 s1) #b1111)  ; [goal]
+  (= (row2 s1) #b1111)  ; [goal]
+  (= (row3 s1) #b1111)  ; [goal]
+  (= (row0 s2) #b1111)  ; [goal]
+  (= (row1 s2) #b1111)  ; [goal]
+  (= (row2 s2) #b1111)  ; [goal]
+  (= (row3 s2) #b1111)  ; [goal]
+  (= (row0 s3) #b1111)  ; [goal]
+  (= (row1 s3) #b1111)  ; [goal]
+  (= (row2 s3) #b1111)  ; [goal]
+  (= (row3 s3) #b1111)  ; [goal]
 ))
 ; A program of at most 2 steps that reaches the goal and costs less than a bound (the model, sections 4 to 6).
 ;

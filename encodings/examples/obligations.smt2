@@ -67,14 +67,6 @@
   (= (row3 t) (ite (in-part (before3 s) (count s) j m) (row3 s) nobody))
 ))
 
-; Every chunk is held, each from exactly these contributors.
-(define-fun all-chunks-from ((s State) (from Contributors)) Bool (and
-  (= (row0 s) from)
-  (= (row1 s) from)
-  (= (row2 s) from)
-  (= (row3 s) from)
-))
-
 ; The five collectives on one group of 2 devices (the model, section 5): what they need before, s0 s1 ..., and what
 ; they give after, t0 t1 ..., in the group's order; s0 and t0 are the root's.
 

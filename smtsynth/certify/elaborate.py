@@ -57,6 +57,8 @@ def read_lrat(clauses: Iterable[Literals], lines: Iterable[str]) -> Proof:
         zero = values.index(0)
         names.append(values[0])
         proof.hints[proof.add(values[1:zero])] = values[zero + 1 : -1]
+        if zero == 1:
+            break
     taken = set(names)
     free = (name for name in range(1, max(names, default=0) + proof.originals + 1) if name not in taken)
     number = dict(zip(free, range(1, proof.originals + 1), strict=False))
@@ -87,6 +89,8 @@ def read_drup(clauses: Iterable[Literals], lines: Iterable[str]) -> Proof:
         same = known.setdefault(tuple(sorted(literals)), [])
         if not drop:
             same.append(proof.add(literals))
+            if not literals:
+                break
         elif same:
             proof.events.append(-same.pop())
     return proof
@@ -98,6 +102,9 @@ def elaborate(proof: Proof, progress: Callable[[str], None] = lambda line: None)
     Raises InternalError where the proof doesn't end in the empty clause or a lemma does not follow.
     """
     clauses, total = proof.clauses, len(proof.clauses)
+    for number in range(1, proof.originals + 1):
+        if not clauses[number]:
+            return [((), [number])]
     if not proof.events or clauses[proof.events[-1]]:
         raise InternalError("the solver's proof does not end in the empty clause")
     alive, needed = bytearray([1]) * total, bytearray(total)
@@ -148,10 +155,10 @@ def follow(clauses: Sequence[Literals], lemma: Literals, hints: Iterable[int]) -
     false: dict[int, int] = dict.fromkeys(lemma, 0)  # literal: the hint that made it false
     for hint in hints:
         left = [literal for literal in clauses[hint] if literal not in false]
-        if not left:
-            return _used(clauses, false, hint)
         if len(left) > 1 or not hint:
             return None
+        if not left:
+            return _used(clauses, false, hint)
         if -left[0] not in false:
             false[-left[0]] = hint
     return None

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import InputError, LimitReached
-from smtsynth.meaning.classes import EMPTY, ClassState, Shape, States, complete, initial, shape, shares, step
+from smtsynth.meaning.classes import EMPTY, ClassState, Shape, States, shape, shares, step
+from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Instruction, Program, show_instruction
 
 HEADER = "labels 1"
@@ -79,27 +80,26 @@ class Transitions:
     prices: Prices
     choices: tuple[tuple[Instruction, Shape], ...]
     prefixes: Prefixes
+    aim: Aim
     start: Place
-    goal: States
 
     @staticmethod
-    def of(prices: Prices, instructions: Iterable[Instruction], blocked: Iterable[Program] = ()) -> Transitions:
-        """The transitions for programs of `instructions` that begin with none of `blocked`.
+    def of(
+        prices: Prices, instructions: Iterable[Instruction], aim: Aim, blocked: Iterable[Program] = ()
+    ) -> Transitions:
+        """The transitions of programs of `instructions` that begin with none of `blocked`, towards `aim`.
 
         Raises InputError where the reduction runs over only a part of a factor (no program is right then).
         """
-        lowering, prefixes = prices.lowering, Prefixes(blocked)
-        if any(factor.reduced is None for factor in lowering.factors):
+        if any(factor.reduced is None for factor in prices.lowering.factors):
             raise InputError("a factor is reduced over in part only, and class states can't say so")
-        depth, reduced = lowering.depth, sum(bool(one.reduced) << f for f, one in enumerate(lowering.factors))
-        choices = tuple((one, shape(one, depth)) for one in instructions)
-        return Transitions(
-            prices, choices, prefixes, Place(initial(depth), prefixes.start), complete(depth, reduced)
-        )
+        prefixes = Prefixes(blocked)
+        choices = tuple((one, shape(one, aim.depth)) for one in instructions)
+        return Transitions(prices, choices, prefixes, aim, Place(aim.start, prefixes.start))
 
     def steps(self, place: Place) -> Iterator[Step]:
         """Every step from a place; none from the goal, where a program ends."""
-        if place.states == self.goal:
+        if self.aim.reached(place.states):
             return
         for instruction, groups in self.choices:
             after = step(place.states, instruction.collective, groups)
@@ -139,8 +139,8 @@ def make_labels(
                 if total < limit and total < best.get(target, math.inf):
                     best[target] = after[target] = total
         layers.append(after)
-    if any(target.states == transitions.goal for target in best):
-        cheapest = min(cost for place, cost in best.items() if place.states == transitions.goal)
+    if any(transitions.aim.reached(target.states) for target in best):
+        cheapest = min(cost for place, cost in best.items() if transitions.aim.reached(place.states))
         raise LabelError(f"a program costs {cheapest} ns, less than {bound}")
     first: dict[Place, int] = {}
     for number, layer in enumerate(layers):
@@ -179,7 +179,7 @@ def _backwards(
 
 def label_at(transitions: Transitions, labels: Labels, place: Place, left: int | None) -> float:
     """The label of a place with `left` steps left (None: any number): 0 at the goal and where there is none."""
-    if place.states == transitions.goal:
+    if transitions.aim.reached(place.states):
         return 0
     if left == 0:
         return math.inf
@@ -207,7 +207,7 @@ def check_labels(transitions: Transitions, labels: Labels, steps: int | None, bo
             raise LabelError(f"{_text(place)}: {len(values)} labels, expected one for any number of steps")
         if place.node >= len(transitions.prefixes):
             raise LabelError(f"{_text(place)}: there is no prefix number {place.node}")
-        if place.states == transitions.goal:
+        if transitions.aim.reached(place.states):
             raise LabelError(f"{_text(place)}: the goal has a label")
         for instruction, price, target in transitions.steps(place):
             count += 1
@@ -236,7 +236,7 @@ def labels_text(labels: Labels) -> str:
 
 
 def read_labels(lines: Iterable[str], depth: int) -> dict[Place, tuple[float, ...]]:
-    """Read labels_text for `depth` factors. Raises LabelError where a line is not of that form or a place comes twice."""
+    """Read labels_text for `depth` factors. Raises LabelError for lines of another form or a place twice."""
     labels: dict[Place, tuple[float, ...]] = {}
     for number, line in enumerate(lines, 1):
         if number == 1:

@@ -102,8 +102,8 @@ class Propagation:
             lost = trail[heads[kind]]
             heads[kind] += 1
             watches = self._watches[kind]
-            numbers, kept = watches[lost], []
-            watches[lost] = kept
+            numbers = watches[lost]
+            kept = watches[lost] = []
             for place, number in enumerate(numbers):
                 if not alive[number]:
                     continue

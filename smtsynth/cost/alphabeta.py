@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,9 +10,11 @@ from smtsynth.cost.bound import any_schedule_bound
 from smtsynth.cost.closed import closed_bound, closed_price, closed_step
 from smtsynth.cost.explicit import explicit_step
 from smtsynth.cost.interface import CostModel, GroupLoad, Shares, StepCost
+from smtsynth.cost.overlap import overlapped
 from smtsynth.cost.shares import class_shares, piece_shares
+from smtsynth.cost.wired import alone, wired_explain, wired_key, wired_price, wired_step
 from smtsynth.errors import InputError
-from smtsynth.model.lowering import Lowering
+from smtsynth.model.lowering import ROW_MAJOR, Lowering
 from smtsynth.model.program import Collective, Instruction, Program
 from smtsynth.model.schedule import Schedule
 from smtsynth.model.system import System
@@ -20,28 +22,55 @@ from smtsynth.model.system import System
 
 @dataclass(frozen=True, slots=True)
 class AlphaBeta:
-    """Step time = overhead + latency + the transfer of the busiest uplink or device, in exact arithmetic."""
+    """Step time = overhead + latency + the transfer of the busiest uplink or device, in exact arithmetic.
+
+    algorithm: how an AllReduce runs (see smtsynth.cost.algorithms). With rings on one of the model's trees prices
+    are in closed form; anything else follows every edge (see smtsynth.cost.wired).
+    """
 
     name: str = "alpha-beta"
+    algorithm: str = "ring"
+
+    def _closed(self, lowering: Lowering) -> bool:
+        return self.algorithm == "ring" and lowering.system.plain and lowering.hierarchy != ROW_MAJOR
 
     def step(self, system: System, entries: Sequence[GroupLoad]) -> StepCost:
         """See smtsynth.cost.explicit.explicit_step."""
-        return explicit_step(system, entries)
+        if self.algorithm == "ring" and system.plain:
+            return explicit_step(system, entries)
+        return wired_step(system, entries, self.algorithm)
 
     def explain(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> StepCost:
         """See smtsynth.cost.closed.closed_step."""
-        return closed_step(lowering, instruction, shares)
+        if self._closed(lowering):
+            return closed_step(lowering, instruction, shares)
+        return wired_explain(lowering, instruction, shares, self.algorithm)
 
     def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
         """See smtsynth.cost.closed.closed_price."""
-        return closed_price(lowering, instruction, shares)
+        if self._closed(lowering):
+            return closed_price(lowering, instruction, shares)
+        return wired_price(lowering, instruction, shares, self.algorithm)
 
     def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
         """See smtsynth.cost.closed.closed_bound."""
-        return closed_bound(lowering, instruction, share, mask)
+        if self._closed(lowering):
+            return closed_bound(lowering, instruction, share, mask)
+        return self.price(lowering, instruction, alone(lowering, instruction, share, mask))
+
+    def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
+        """See smtsynth.cost.overlap.overlapped."""
+        return overlapped(system, steps, self.algorithm)
+
+    def key(self, lowering: Lowering) -> Hashable:
+        """See smtsynth.cost.wired.wired_key."""
+        return wired_key(lowering)
 
     def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
-        """See smtsynth.cost.bound.any_schedule_bound."""
+        """See smtsynth.cost.bound.any_schedule_bound, whose argument is about uplinks to switches."""
+        system = lowering.system
+        if system.topology is not None or any(level.kind != "switch" for level in system.levels):
+            return None
         return any_schedule_bound(lowering, payload)
 
 
@@ -53,14 +82,18 @@ def simulate_schedule(model: CostModel, system: System, schedule: Schedule, payl
     """
     if schedule.devices != system.devices:
         raise InputError(f"the schedule has {schedule.devices} devices", expected=f"{system.devices}, as the system")
-    costs = []
-    for step, shares in zip(schedule.steps, piece_shares(schedule), strict=True):
-        loads = [
+    return [model.step(system, loads) for loads in schedule_loads(schedule, payload)]
+
+
+def schedule_loads(schedule: Schedule, payload: Fraction) -> list[list[GroupLoad]]:
+    """What the groups of each step of a schedule hold, with `payload` bytes per device of the whole buffer."""
+    return [
+        [
             GroupLoad(entry.collective, entry.groups, entry.roots, [payload * part for part in parts])
             for entry, parts in zip(step, shares, strict=True)
         ]
-        costs.append(model.step(system, loads))
-    return costs
+        for step, shares in zip(schedule.steps, piece_shares(schedule), strict=True)
+    ]
 
 
 def simulate_program(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -39,12 +39,14 @@ class GroupLoad:
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
     """What a step's transfer waits for: one direction of the uplink of unit `unit` (numbered among all units of
-    its level) at level number `level`, or, where `device` is not None, what that device can drive of it."""
+    its level) at level number `level`, or, where `device` is not None, what that device can drive of it. On a
+    topology of links it is `link`, in words, and the others are None."""
 
-    level: int
-    unit: int
-    direction: Direction
+    level: int | None
+    unit: int | None
+    direction: Direction | None
     device: int | None = None
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,14 @@ class CostModel(Protocol):
 
     def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
         """Nanoseconds that `price` can't go below where the groups of type `mask` hold `share` bytes."""
+        ...
+
+    def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
+        """Nanoseconds that the steps take together where they overlap perfectly; None where the model can't say."""
+        ...
+
+    def key(self, lowering: Lowering) -> Hashable:
+        """What the prices on a lowering depend on: lowerings of one problem with equal keys cost the same."""
         ...
 
     def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:

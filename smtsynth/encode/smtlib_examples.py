@@ -12,6 +12,7 @@ from smtsynth.encode.smtlib_questions import (
     program_question,
 )
 from smtsynth.encode.smtlib_schedule import schedule_obligation
+from smtsynth.meaning.goals import target
 from smtsynth.model.program import Collective, Instruction, Span, named
 from smtsynth.model.schedule import Entry, Schedule
 
@@ -48,17 +49,17 @@ def examples() -> dict[str, str]:
         "program": (
             "Do these three instructions make a program of at most three steps on 2 x 2 devices?",
             "sat",
-            program_question((2, 2), split, 3),
+            program_question(target((2, 2)), split, 3),
         ),
         "no-program": (
             "Do these three instructions make a program of at most two steps on 2 x 2 devices?",
             "unsat",
-            program_question((2, 2), split, 2),
+            program_question(target((2, 2)), split, 2),
         ),
         "class-program": (
             "Do these three instructions make a program of at most three steps, by the classes of two factors?",
             "sat",
-            class_program_question((2, 2), split, 3),
+            class_program_question(target((2, 2)), split, 3),
         ),
         "obligations": (
             "Is there a step of a collective along factor 0 of 2 x 2 devices that the class step does not follow?",

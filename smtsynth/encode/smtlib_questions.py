@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from smtsynth.cost.prices import Parts, Prices
 from smtsynth.cost.shares import group_types
 from smtsynth.encode.smtlib import (
+    Lists,
     Values,
     binary,
     define_class_steps,
@@ -22,11 +22,13 @@ from smtsynth.encode.smtlib import (
     side_by_side,
     step_name,
 )
+from smtsynth.errors import LimitReached
 from smtsynth.meaning.classes import shape, submasks
-from smtsynth.meaning.rules import complete
+from smtsynth.meaning.goals import Target
+from smtsynth.meaning.rules import State
 from smtsynth.model.lowering import span_groups
 from smtsynth.model.placement import Matrix
-from smtsynth.model.program import Instruction, Program
+from smtsynth.model.program import Collective, Instruction, Program
 
 HEAD = "(set-option :produce-models true)\n(set-logic QF_BV)\n"
 Row = tuple[Instruction, str, int]
@@ -77,10 +79,9 @@ def placement_question(
 
 
 def program_question(
-    sizes: Sequence[int],
+    target: Target,
     instructions: Sequence[Instruction],
     steps: int,
-    reduced: Sequence[bool] | None = None,
     bound: int | None = None,
     prices: Prices | None = None,
     mixed: Iterable[tuple[Instruction, Parts]] = (),
@@ -89,17 +90,19 @@ def program_question(
 ) -> str:
     """A script: do at most `steps` of `instructions` make a program by the rules that costs less than `bound`?
 
-    reduced: which factors the reduction runs over (default all); bound: nanoseconds, None for any cost. A step costs
-    at least its price where every group holds as many chunks; mixed: (instruction, parts) that get their exact price;
-    blocked: prefixes that are excluded. A model's program is the constants instruction.1, instruction.2, ...: numbers
-    into `instructions`, or their number where a step is idle.
+    bound: nanoseconds, None for any cost. A step costs at least its price where every group holds as many chunks;
+    mixed: (instruction, parts) that get their exact price; blocked: prefixes that are excluded. A model's program is
+    the constants instruction.1, instruction.2, ...: numbers into `instructions`, or their number where a step is idle.
+    Raises LimitReached for a target that ends split: who gets which chunk isn't written in SMT-LIB.
     """
-    k, width = math.prod(sizes), number_width(sizes)
-    goal = [state[0][1] for state in complete(sizes, reduced)]
-    each = [{"d": d, "own": binary(1 << d, k), "replica": binary(goal[d], k)} for d in range(k)]
+    if any(target.split):
+        raise LimitReached("a goal that leaves the chunks split has no SMT-LIB question by the rules")
+    sizes, k, width = target.sizes, target.size, number_width(target.sizes)
+    matter = range(1 if target.collective is Collective.REDUCE else k)
     states = parameters("s", range(k), "State")
+    goal = {"start": _rows(target.start, range(k)), "wanted": _rows(target.final, matter)}
     text = HEAD + define_steps(sizes, instructions, without)
-    text += fill(encoding_text("goal.smt2"), {"states": states}, {"device": each}, without)
+    text += fill(encoding_text("goal.smt2"), {"states": states}, goal, without)
     rows: list[Row] = []
     if bound is not None and prices is not None:
         for instruction in instructions:
@@ -121,29 +124,42 @@ def program_question(
 
 
 def class_program_question(
-    sizes: Sequence[int],
+    target: Target,
     instructions: Sequence[Instruction],
     steps: int,
-    reduced: Sequence[bool] | None = None,
     bound: int | None = None,
     prices: Prices | None = None,
     mixed: Iterable[tuple[Instruction, tuple[int, ...]]] = (),
     blocked: Iterable[Program] = (),
     without: Collection[str] = (),
 ) -> str:
-    """As program_question, by the class meaning, for factors of any sizes; mixed: rows masks in place of parts."""
-    depth = len(sizes)
+    """As program_question, by the class meaning, for any target; mixed: rows masks in place of parts."""
+    depth, aim = target.depth, target.aim
     every = (1 << depth) - 1
-    mask = every if reduced is None else sum(1 << f for f in range(depth) if reduced[f])
-    values = {"states": parameters("a", range(1 << depth), "Class"), "reduced": binary(mask, depth)}
+    values = {
+        "states": parameters("a", range(1 << depth), "Class"),
+        "summed": binary(aim.summed, depth),
+        "whole": binary(aim.whole, depth),
+    }
     text = HEAD + define_class_steps(depth, instructions, without)
-    classes = {"class": [{"z": z} for z in range(1 << depth)]}
+    classes: Lists = {
+        "class": [
+            {
+                "z": z,
+                "start": f"(class {binary(one.rows, depth)} {binary(one.contributors, depth)})"
+                if one.held
+                else "empty",
+            }
+            for z, one in enumerate(aim.start)
+        ],
+        "wanted": [{"z": z} for z in aim.kinds],
+    }
     text += fill(encoding_text("class-goal.smt2"), values, classes, without)
     rows: list[Row] = []
     if bound is not None and prices is not None:
         for instruction in instructions:
             groups = shape(instruction, depth)
-            base = 0 if instruction.collective == "AllGather" else groups.joined
+            base = 0 if instruction.collective is Collective.ALL_GATHER else groups.joined
             for free in submasks(every & ~groups.joined):
                 held = " ".join(f"(subset {binary(free, depth)} (all-rows a{root}))" for root in groups.roots)
                 rows.append((instruction, held, prices.masks(instruction, (base | free,))))
@@ -156,6 +172,16 @@ def class_program_question(
     return text + _program(
         ("Class", "class.step", "a", "b"), range(1 << depth), depth, instructions, steps, bound, rows, blocked, without
     )
+
+
+def _rows(state: State, devices: Iterable[int]) -> list[Values]:
+    """What these devices hold of each chunk."""
+    k = len(state)
+    return [
+        {"d": d, "c": c, "from": binary(next((have for rows, have in state[d] if rows >> c & 1), 0), k)}
+        for d in devices
+        for c in range(k)
+    ]
 
 
 def _class(device: int, sizes: Sequence[int]) -> int:

@@ -89,7 +89,7 @@ def _plan(schedule: Schedule) -> tuple[int, set[Fraction]] | None:
                 for device, length in zip(group, after, strict=True):
                     lengths[device] = length
         seen |= set(lengths)
-    parts = [len(group) for group in schedule.goal_groups]
+    parts = [len(group) for group in schedule.split_groups]
     if schedule.goal.collective not in (Collective.REDUCE_SCATTER, Collective.ALL_GATHER):
         parts = []
     return math.lcm(*(length.denominator for length in seen), *parts), seen
@@ -133,6 +133,7 @@ def _goal(schedule: Schedule, run: _Run, width: int, identity: bool) -> bool:
     goal, n, k = schedule.goal, schedule.devices, run.pieces
     split = goal.collective is Collective.REDUCE_SCATTER
     rows: list[list[tuple[str, int, int, int, int]]] = []  # per order of chunks: its pieces, by place
+    seen: dict[int, list[tuple[str, int, int, int, int]]] = {}  # by device
     for f, group in enumerate(schedule.goal_groups):
         root, share = goal.roots[f] if goal.roots else group[0], k // len(group)
         parts = [(0, k - 1, sum(1 << device for device in group))]
@@ -145,19 +146,21 @@ def _goal(schedule: Schedule, run: _Run, width: int, identity: bool) -> bool:
             ends = {"first": binary(first, width), "end": binary(end, width)}
             run.put("part", f=f, i=i, next=i + 1, **{"from": binary(source, n)}, **ends)
         devices = [root] if goal.collective is Collective.REDUCE else list(group)
-        if any(run.count(device) != (share if split else k) for device in devices):
+        if not split and any(run.count(device) != k for device in devices):
             return False
-        pieces = [
-            [(run.name(device), run.count(device), i, f, len(parts)) for i in range(run.count(device))]
-            for device in devices
-        ]
-        rows += [[piece for row in pieces for piece in row]] if split else pieces
+        for device in devices:
+            seen[device] = [(run.name(device), run.count(device), i, f, len(parts)) for i in range(run.count(device))]
+            rows += [] if split else [seen[device]]
+    for group in schedule.split_groups if split else ():
+        if any(run.count(device) * len(group) != k for device in group):
+            return False
+        rows.append([piece for device in group for piece in seen[device]])
     for row in rows:
         for p, (name, length, i, f, count) in enumerate(row):
             run.put("wanted", name=name, l=length, i=i, p=p, f=f, parts=count)
     for p, (name, length, i, _, _) in enumerate(rows[0]):
         run.put("place", p=p, chunk=binary(p, width) if identity else f"(chunk (at.{length}.{i} {name}))")
-    for share in sorted({k // len(group) if split else k for group in schedule.goal_groups}):
+    for share in sorted({k // len(group) if split else k for group in schedule.split_groups}):
         for p in range(k):
             first = p // share * share
             run.put("range", p=p, first=binary(first, width), end=binary(first + share - 1, width))

@@ -101,9 +101,14 @@ class Script:
         return self.schedule.goal_groups
 
     @property
+    def split_groups(self) -> tuple[Group, ...]:
+        """The groups over which a ReduceScatter or AllGather splits buffers, in the order of the parts."""
+        return self.schedule.split_groups
+
+    @property
     def goal_roots(self) -> tuple[int, ...]:
         """One root per goal group."""
-        return tuple(self.schedule.goal.root(number) for number in range(len(self.goal_groups)))
+        return self.schedule.goal.roots or tuple(group[0] for group in self.goal_groups)
 
     @cached_property
     def layout(self) -> tuple[int, ...] | None:
@@ -222,8 +227,8 @@ def _in_order(group: Group) -> str:
 
 GOAL_TEXT = {
     Collective.ALL_REDUCE: "every rank ends with the sum over its group, each rank's contribution counted exactly once",
-    Collective.REDUCE_SCATTER: "the j-th rank of a group ends with the j-th part of the group's sum, each rank's "
-    "contribution counted exactly once",
+    Collective.REDUCE_SCATTER: "the j-th rank ends with the j-th part of its group's sum, each rank's contribution "
+    "counted exactly once",
     Collective.ALL_GATHER: "every rank ends with the parts of all ranks of its group, in group order",
     Collective.REDUCE: "the root ends with the sum over its group, each rank's contribution counted exactly once",
     Collective.BROADCAST: "every rank ends with the root's buffer",
@@ -242,8 +247,11 @@ def docstring(given: Script, how: str, notes: Sequence[str] = ()) -> str:
     if given.moves:
         lines.append("")
     groups = "" if not given.schedule.goal.groups else f" Groups: {show_groups(given.goal_groups)}."
+    if given.schedule.goal.split:
+        groups += f" Parts go over the groups {show_groups(given.split_groups)}."
     if given.proved:
-        text = f"Proved, contributions counted piece by piece for {given.pieces} pieces: {GOAL_TEXT[given.goal]}."
+        cut = "on the whole buffer" if given.pieces == 1 else f"on {given.pieces} pieces of a buffer"
+        text = f"Proved by counting contributions {cut}: {GOAL_TEXT[given.goal]}."
         lines += _wrap(text + groups)
     else:
         lines += _wrap(f"NOT PROVED ({given.verdict.verdict}): {given.verdict.reason}")

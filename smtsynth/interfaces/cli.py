@@ -15,6 +15,8 @@ import click
 from click.core import ParameterSource
 
 from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
+from smtsynth.interfaces.verify import verify
+from smtsynth.interfaces.workload_cli import workload
 
 if TYPE_CHECKING:
     from smtsynth.model.placement import Placement
@@ -71,7 +73,15 @@ def search_options(command: F) -> F:
             "--hierarchy",
             default="reduction",
             show_default=True,
-            help="Synthesis hierarchy: reduction, reduction-factors, rows, columns or system.",
+            help="Synthesis hierarchy: reduction, reduction-factors, reduction-row-major (the paper's tables), rows, "
+            "columns or system.",
+        ),
+        click.option(
+            "--cost-model", metavar="NAME", help="alpha-beta, paper or measured. Default: the problem's, or alpha-beta."
+        ),
+        click.option("--algorithm", metavar="NAME", help="How an AllReduce runs: ring (default), tree, chain or auto."),
+        click.option(
+            "--overlap", metavar="none|full", help="full: also show the time with perfect overlap of the steps."
         ),
         click.option("--time-limit", type=Quantity("seconds"), help="Time limit in seconds, or with a unit."),
         click.option("--memory-limit", type=Quantity("bytes"), help="Memory limit of a solver process, e.g. '2 GiB'."),
@@ -234,19 +244,21 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
     """
     from smtsynth.interfaces.files import read_problem
     from smtsynth.interfaces.jsonout import simulate_json
-    from smtsynth.interfaces.simulation import simulation
+    from smtsynth.interfaces.simulation import overlap_interval, simulation
 
     asked = read_problem(problem)
     options, _, placement = _options(asked, given)
     source = click.get_current_context().get_parameter_source("hierarchy")
     given_one = options.hierarchy if source is ParameterSource.COMMANDLINE else None
-    texts, collectives, costs = simulation(asked, file, placement, options, given_one)
+    texts, collectives, costs, schedule = simulation(asked, file, placement, options, given_one)
+    both = (given["overlap"] or asked.cost_model.overlap) == "full"
+    interval = overlap_interval(asked, options, costs, schedule) if both else None
     if as_json:
-        _print_json(simulate_json(collectives, costs, asked.system))
+        _print_json(simulate_json(collectives, costs, asked.system, interval))
     else:
         from smtsynth.interfaces.report import simulate_report
 
-        simulate_report(texts, costs, asked.system)
+        simulate_report(texts, costs, asked.system, interval)
 
 
 @cli.command(name="enumerate")
@@ -323,12 +335,18 @@ def presets(name: str | None, as_json: bool) -> None:
         presets_report()
 
 
+cli.add_command(verify)
+cli.add_command(workload)
+
+
 def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resources, Placement | None]:
     """Options, resources and the placement from the command line's words."""
     from time import perf_counter
 
+    from smtsynth.cost.models import cost_model_of
+    from smtsynth.interfaces.choices import changed
     from smtsynth.interfaces.progress import Progress
-    from smtsynth.model.lowering import HIERARCHIES
+    from smtsynth.model.lowering import HIERARCHIES, ROW_MAJOR
     from smtsynth.model.placement import check_placement
     from smtsynth.model.problem import Limits
     from smtsynth.model.program import instruction_set
@@ -351,10 +369,16 @@ def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resource
     ):
         if word not in words:
             raise InputError(f"{word!r} is unknown", where=option, expected=", ".join(words))
+    chosen = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
+    choice = changed(problem.cost_model, chosen)
+    asked = click.get_current_context().get_parameter_source("hierarchy") is ParameterSource.COMMANDLINE
+    if choice.name == "paper" and not asked and not problem.reduction.mixed:
+        given["hierarchy"] = ROW_MAJOR  # the paper's model comes with its lowering
     options = Options(
         instruction_set=given["instruction_set"],
         steps=steps,
         hierarchy=given["hierarchy"],
+        cost_model=cost_model_of(choice),
         encoding=given.get("encoding", "reduced"),
         solver=solver,
         bounds=given.get("bounds", "on") == "on",
@@ -362,7 +386,7 @@ def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resource
     )
     placement = None
     if given["placement"] is not None:
-        matrix = _matrix(given["placement"])
+        matrix = matrix_of(given["placement"])
         placement = _named("--placement", lambda: check_placement(matrix, problem.axes, problem.system))
     progress = Progress()
     click.get_current_context().call_on_close(progress.stop)
@@ -386,7 +410,8 @@ def _quiet(resources: Resources) -> None:
         resources.progress.stop()
 
 
-def _matrix(text: str) -> Any:
+def matrix_of(text: str) -> Any:
+    """The matrix of an option's text, or InputError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

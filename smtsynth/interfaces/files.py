@@ -6,25 +6,30 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import yaml
 
 from smtsynth.errors import InputError
+from smtsynth.interfaces.choices import choice_data, choice_of
 from smtsynth.interfaces.nodes import Node
+from smtsynth.interfaces.wirings import level_sizes, topology_data, topology_of
 from smtsynth.interfaces.yamltext import Path, label, read_data
+from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis, check_axes
 from smtsynth.model.presets import find_preset, preset, preset_names
 from smtsynth.model.problem import MAX_STEPS, Limits, Problem, Reduction
 from smtsynth.model.program import Collective
-from smtsynth.model.system import MAX_DEVICES, Level, System
+from smtsynth.model.system import KINDS, MAX_DEVICES, UNWIRED, Level, System
 from smtsynth.model.units import exact_text
 
 MAX_PROBLEM_VALUES = 2**16
 MAX_LEVELS = 16
 MAX_AXES = 16
 COLLECTIVES = [str(collective) for collective in Collective]
+WORKLOAD_KEYS = ("reductions", "traffic", "constraints", "model")  # of a workload, not of a problem
 
 
 def read_problem(path: Path) -> Problem:
@@ -35,15 +40,22 @@ def read_problem(path: Path) -> Problem:
 def problem_of(data: object, where: str) -> Problem:
     """The problem that plain data describes (model, section 8); `where` names its file in messages."""
     root = Node.root(data, where)
-    keys = root.fields(("system", "axes", "reduce"), ("limits",))
-    system = _system(keys["system"])
-    axes = _axes(keys["axes"], system)
-    reduction = _reduction(keys["reduce"], axes)
-    limits = _limits(keys["limits"]) if "limits" in keys else Limits()
-    return Problem(system, axes, reduction, limits)
+    if is_workload(data):
+        raise root.error("holds several reductions (a workload)", "a problem with one `reduce`; solve takes workloads")
+    keys = root.fields(("system", "axes", "reduce"), ("limits", "cost_model"))
+    system = system_of(keys["system"])
+    axes = named_axes(keys["axes"], system)
+    reduction = reduction_of(keys["reduce"].fields(("over", "bytes"), ("collective",)), axes)
+    limits = limits_of(keys["limits"]) if "limits" in keys else Limits()
+    return Problem(system, axes, reduction, limits, choice_of(keys["cost_model"]) if "cost_model" in keys else None)
 
 
-def _system(node: Node) -> System:
+def is_workload(data: object) -> bool:
+    """Whether a file's data is that of a workload (several reductions), rather than of a problem."""
+    return isinstance(data, dict) and "reduce" not in data and any(key in data for key in WORKLOAD_KEYS)
+
+
+def system_of(node: Node) -> System:
     """A system: its levels, or a preset and other sizes for some of its levels."""
     if "preset" in node.keys("a mapping with the key levels, or preset"):
         keys = node.fields(("preset",), ("sizes",))
@@ -60,30 +72,56 @@ def _system(node: Node) -> System:
             return preset(name, sizes)
         except InputError as error:
             raise node.moved(error) from None
-    keys = node.fields(("levels",), ("overhead",))
+    keys = node.fields(("levels",), ("overhead", "copy", "topology"))
     overhead = keys["overhead"].amount("seconds", zero=True) if "overhead" in keys else Fraction(0)
-    found = [_level(level) for level in keys["levels"].items("a list of levels, outermost first", MAX_LEVELS)]
+    copy = keys["copy"].amount("bytes/s") if "copy" in keys else None
+    wired = "topology" in keys
+    found = [_level(level, wired) for level in keys["levels"].items("a list of levels, outermost first", MAX_LEVELS)]
+    topology = topology_of(keys["topology"], level_sizes(found)) if wired else None
     try:
-        return System(found, overhead)
+        return System(found, overhead, copy=copy, topology=topology)
     except InputError as error:
-        raise keys["levels"].moved(error) from None
+        raise keys["topology" if error.where == "topology" else "levels"].moved(error) from None
 
 
-def _level(node: Node) -> Level:
-    """One level."""
-    keys = node.fields(("name", "size", "bandwidth"), ("latency", "per_device"))
-    name = keys["name"].text("the level's name")
-    size = keys["size"].whole(1, MAX_DEVICES)
+def _level(node: Node, wired: bool) -> Level:
+    """One level; with a topology only its name and size."""
+    if wired:
+        keys = node.fields(("name", "size"))
+        return _named_level(keys, UNWIRED, Fraction(0), None, {})
+    keys = node.fields(
+        ("name", "size", "bandwidth"), ("latency", "per_device", "kind", "dims", "duplex", "per_group")
+    )
     bandwidth = keys["bandwidth"].amount("bytes/s")
     latency = keys["latency"].amount("seconds", zero=True) if "latency" in keys else Fraction(0)
     per_device = keys["per_device"].amount("bytes/s") if "per_device" in keys else None
+    beyond: dict[str, Any] = {}
+    if "kind" in keys:
+        beyond["kind"] = keys["kind"].word(KINDS)
+    if "dims" in keys:
+        beyond["dims"] = [one.whole(1, MAX_DEVICES) for one in keys["dims"].items("a torus' sizes", MAX_LEVELS)]
+    if "duplex" in keys:
+        beyond["duplex"] = keys["duplex"].word(("full", "half"))
+    if "per_group" in keys:
+        beyond["per_group"] = keys["per_group"].amount("bytes/s")
+    return _named_level(keys, bandwidth, latency, per_device, beyond)
+
+
+def _named_level(
+    keys: Mapping[str, Node],
+    bandwidth: Fraction,
+    latency: Fraction,
+    per_device: Fraction | None,
+    beyond: Mapping[str, Any],
+) -> Level:
+    name, size = keys["name"].text("the level's name"), keys["size"].whole(1, MAX_DEVICES)
     try:
-        return Level(name, size, bandwidth, latency, per_device)
+        return Level(name, size, bandwidth, latency, per_device, **beyond)
     except InputError as error:
         raise keys["name"].moved(error) from None
 
 
-def _axes(node: Node, system: System) -> tuple[Axis, ...]:
+def named_axes(node: Node, system: System) -> tuple[Axis, ...]:
     """The axes, name to size, in file order."""
     axes = []
     for name, size in node.entries("a mapping of axis names to sizes", MAX_AXES).items():
@@ -98,9 +136,8 @@ def _axes(node: Node, system: System) -> tuple[Axis, ...]:
         raise node.moved(error) from None
 
 
-def _reduction(node: Node, axes: tuple[Axis, ...]) -> Reduction:
-    """What is reduced: over which axes, how many bytes per device, by which collective."""
-    keys = node.fields(("over", "bytes"), ("collective",))
+def reduction_of(keys: Mapping[str, Node], axes: tuple[Axis, ...]) -> Reduction:
+    """What is reduced: `over` which axes, how many `bytes` per device, by which `collective` (optional)."""
     names = [axis.name for axis in axes]
     over = [item.word(names) for item in keys["over"].items("a list of axis names", MAX_AXES)]
     payload = keys["bytes"].amount("bytes", bare=True)
@@ -117,7 +154,7 @@ def _reduction(node: Node, axes: tuple[Axis, ...]) -> Reduction:
         raise (keys["collective"] if error.where == "collective" else keys["over"]).moved(error) from None
 
 
-def _limits(node: Node) -> Limits:
+def limits_of(node: Node) -> Limits:
     """Limits: steps, time, memory."""
     keys = node.fields((), ("steps", "time", "memory"))
     steps = keys["steps"].whole(1, MAX_STEPS) if "steps" in keys else None
@@ -132,33 +169,59 @@ def _limits(node: Node) -> Limits:
 
 def problem_data(problem: Problem) -> dict[str, Any]:
     """The problem as plain data that `problem_of` reads back. InputError where a quantity has no short decimal."""
+    axes = {axis.name: axis.size for axis in problem.axes}
+    data = {"system": system_data(problem.system), "axes": axes, "reduce": reduction_data(problem.reduction)}
+    choice = {} if problem.cost_model == CostChoice() else {"cost_model": choice_data(problem.cost_model)}
+    return data | limits_data(problem.limits) | choice
+
+
+def system_data(system: System) -> dict[str, Any]:
+    """The system as plain data."""
     levels: list[dict[str, Any]] = []
-    for level in problem.system.levels:
+    for level in system.levels:
         entry: dict[str, Any] = {"name": level.name, "size": level.size}
+        levels.append(entry)
+        if system.topology is not None:
+            continue
         entry["bandwidth"] = exact_text(level.bandwidth, "bytes/s")
         entry["latency"] = exact_text(level.latency, "seconds")
         if level.per_device is not None:
             entry["per_device"] = exact_text(level.per_device, "bytes/s")
-        levels.append(entry)
-    system: dict[str, Any] = {"levels": levels}
-    if problem.system.overhead:
-        system["overhead"] = exact_text(problem.system.overhead, "seconds")
-    reduction = problem.reduction
-    reduce: dict[str, Any] = {"over": list(reduction.over), "bytes": exact_text(reduction.payload, "bytes")}
+        if level.per_group is not None:
+            entry["per_group"] = exact_text(level.per_group, "bytes/s")
+        entry |= {} if level.kind == "switch" else {"kind": level.kind}
+        entry |= {} if level.duplex == "full" else {"duplex": level.duplex}
+        entry |= {"dims": list(level.dims)} if level.dims else {}
+    data: dict[str, Any] = {"levels": levels}
+    if system.overhead:
+        data["overhead"] = exact_text(system.overhead, "seconds")
+    if system.copy is not None:
+        data["copy"] = exact_text(system.copy, "bytes/s")
+    if system.topology is not None:
+        data["topology"] = topology_data(system.topology)
+    return data
+
+
+def reduction_data(reduction: Reduction) -> dict[str, Any]:
+    """What is reduced, as plain data."""
+    data: dict[str, Any] = {"over": list(reduction.over), "bytes": exact_text(reduction.payload, "bytes")}
     if reduction.collective is not Collective.ALL_REDUCE:
-        reduce["collective"] = str(reduction.collective)
+        data["collective"] = str(reduction.collective)
         if reduction.mixed:
             kinds = {axis: Collective.REDUCE_SCATTER for axis in reduction.split}
-            reduce["collective"] = {axis: str(kinds.get(axis, Collective.ALL_REDUCE)) for axis in reduction.over}
-    axes = {axis.name: axis.size for axis in problem.axes}
-    data: dict[str, Any] = {"system": system, "axes": axes, "reduce": reduce}
-    limits = {
-        "steps": problem.limits.steps,
-        "time": _seconds_text(problem.limits.seconds),
-        "memory": None if problem.limits.memory is None else exact_text(problem.limits.memory, "bytes"),
+            data["collective"] = {axis: str(kinds.get(axis, Collective.ALL_REDUCE)) for axis in reduction.over}
+    return data
+
+
+def limits_data(limits: Limits) -> dict[str, Any]:
+    """The key `limits` with those that are given, or nothing."""
+    texts = {
+        "steps": limits.steps,
+        "time": _seconds_text(limits.seconds),
+        "memory": None if limits.memory is None else exact_text(limits.memory, "bytes"),
     }
-    given = {key: value for key, value in limits.items() if value is not None}
-    return data | ({"limits": given} if given else {})
+    given = {key: value for key, value in texts.items() if value is not None}
+    return {"limits": given} if given else {}
 
 
 def _seconds_text(seconds: float | None) -> str | None:

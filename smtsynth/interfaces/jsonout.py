@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from smtsynth.cost.interface import StepCost
+from smtsynth.cost.interface import Bottleneck, StepCost
 from smtsynth.interfaces.programs import program_data
 from smtsynth.model.placement import Placement
 from smtsynth.model.schedule import Schedule
@@ -90,9 +90,15 @@ def compare_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def simulate_json(collectives: Sequence[Sequence[str]], costs: Sequence[StepCost], system: System) -> dict[str, Any]:
-    """`smtsynth simulate --json`; collectives: the names of each step's."""
-    return {
+def simulate_json(
+    collectives: Sequence[Sequence[str]],
+    costs: Sequence[StepCost],
+    system: System,
+    interval: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """`smtsynth simulate --json`; collectives: the names of each step's; interval: of overlap, where asked for."""
+    overlap = {} if interval is None else {"overlap_seconds": [seconds_of(one) for one in interval]}
+    return overlap | {
         "seconds": seconds_of(sum(cost.nanoseconds for cost in costs)),
         "steps": [
             {
@@ -100,14 +106,15 @@ def simulate_json(collectives: Sequence[Sequence[str]], costs: Sequence[StepCost
                 "seconds": seconds_of(cost.nanoseconds),
                 "latency_seconds": float(cost.latency),
                 "transfer_seconds": float(cost.transfer),
-                "bottleneck": None
-                if cost.bottleneck is None
-                else {
-                    "level": system.levels[cost.bottleneck.level].name,
-                    "unit": cost.bottleneck.unit,
-                    "direction": cost.bottleneck.direction,
-                },
+                "bottleneck": None if cost.bottleneck is None else _bottleneck_json(cost.bottleneck, system),
             }
             for names, cost in zip(collectives, costs, strict=True)
         ],
     }
+
+
+def _bottleneck_json(where: Bottleneck, system: System) -> dict[str, Any]:
+    """Level, unit and direction; on a topology of links these are null, and the link is named."""
+    level = None if where.level is None else system.levels[where.level].name
+    data: dict[str, Any] = {"level": level, "unit": where.unit, "direction": where.direction}
+    return data if where.link is None else data | {"link": where.link}

@@ -10,7 +10,7 @@ from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
 from smtsynth.interfaces.report import LEFT_OUT, milliseconds
 from smtsynth.meaning.goals import target_of
-from smtsynth.model.lowering import lower
+from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import default_steps, show_program
@@ -24,7 +24,7 @@ def listing(
     problem: Problem, placement: Placement, options: Options, resources: Resources, most: int | None
 ) -> dict[str, Any]:
     """Programs of one placement by length, and the `most` cheapest (None: all), as JSON data."""
-    lowering = lower(problem.system, placement, problem.reduced, options.hierarchy)
+    lowering = lowering_of(problem, placement, options.hierarchy)
     steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     graph = StateGraph(target, options.instruction_set, resources.deadline)

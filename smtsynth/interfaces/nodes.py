@@ -120,6 +120,12 @@ class Node:
             raise self.error(f"{shown(value)} is unknown{closest(value, known)}", f"one of {', '.join(known)}")
         return value
 
+    def truth(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self.error(f"is {shown(self.value)}", "true or false")
+        return self.value
+
     def whole(self, lowest: int, highest: int) -> int:
         """A whole number from `lowest` to `highest`; true, 4.0 and "4" are none."""
         value = self.value

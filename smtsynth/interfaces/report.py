@@ -48,7 +48,8 @@ def claim(solution: Solution) -> str:
     if solution.status is Status.OPTIMAL:
         return "proved"
     if solution.status is Status.FEASIBLE and solution.cost and solution.lower_bound is not None:
-        return f"gap {100 * (solution.cost - solution.lower_bound) / solution.cost:.1f} %"
+        gap = 100 * (solution.cost - solution.lower_bound) / solution.cost
+        return f"gap {gap:.1f} %" if gap else "bound met, not refuted"
     return str(solution.status)
 
 
@@ -88,11 +89,14 @@ def bottleneck_text(cost: StepCost, system: System) -> str:
     where = cost.bottleneck
     if where is None:
         return "-"
+    if where.link is not None or where.level is None or where.unit is None:
+        return str(where.link)
     level = system.levels[where.level]
     if where.device is not None:
         rate = show_bandwidth(level.per_device or 0)
         return f"{level.name} uplink, {where.direction}, {rate} that device {where.device} can drive"
-    return f"{unit_text(system, where.level, where.unit)} uplink, {where.direction}, {show_bandwidth(level.bandwidth)}"
+    what = "uplink" if level.kind == "switch" else f"link in the {level.kind}"
+    return f"{unit_text(system, where.level, where.unit)} {what}, {where.direction}, {show_bandwidth(level.bandwidth)}"
 
 
 def solve_report(solution: Solution, problem: Problem, model: CostModel) -> None:
@@ -231,8 +235,10 @@ def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:
     out.print(f"[dim]{LEFT_OUT}[/dim]")
 
 
-def simulate_report(texts: Sequence[str], costs: Sequence[StepCost], system: System) -> None:
-    """The table of simulate; texts: each step in words."""
+def simulate_report(
+    texts: Sequence[str], costs: Sequence[StepCost], system: System, interval: tuple[int, int] | None = None
+) -> None:
+    """The table of simulate; texts: each step in words; interval: of overlap, where asked for."""
     out = console()
     numbers = ("step", "time", "latency", "transfer")
     rows = Table((*numbers, "what", "waits for"), right=numbers, below={"waits for": "waits for "})
@@ -247,6 +253,10 @@ def simulate_report(texts: Sequence[str], costs: Sequence[StepCost], system: Sys
         )
     out.print(rows)
     out.print(f"[bold]{milliseconds(sum(cost.nanoseconds for cost in costs))}[/bold] in all")
+    if interval is not None:
+        out.print(
+            f"Between {milliseconds(interval[0])} (perfect overlap of the steps) and {milliseconds(interval[1])} (none)"
+        )
     out.print(f"[dim]{LEFT_OUT}[/dim]")
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
+from smtsynth.cost.alphabeta import schedule_loads, simulate_program, simulate_schedule
 from smtsynth.cost.interface import StepCost
 from smtsynth.errors import InputError
 from smtsynth.interfaces.programs import RawProgram, read_program_or_schedule
 from smtsynth.interfaces.yamltext import label
-from smtsynth.model.lowering import lower
+from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Placement, check_placement, only_placement
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import show_instruction
-from smtsynth.model.schedule import Step
+from smtsynth.model.schedule import Schedule, Step
 from smtsynth.search.solve import Options
 
 
 def simulation(
     problem: Problem, file: str, placement: Placement | None, options: Options, hierarchy: str | None = None
-) -> tuple[list[str], list[list[str]], list[StepCost]]:
-    """Each step in words, the names of its collectives, and its cost. InputError where file and problem don't fit.
+) -> tuple[list[str], list[list[str]], list[StepCost], Schedule]:
+    """Each step in words, the names of its collectives, its cost; and all as a schedule. InputError where file and
+    problem don't fit.
 
     placement, hierarchy: where given, they go before those that an answer of solve names.
     """
@@ -32,19 +33,29 @@ def simulation(
             [_words(step) for step in given.steps],
             [[str(e.collective) for e in step] for step in given.steps],
             costs,
+            given,
         )
     hierarchy = hierarchy or given.hierarchy or options.hierarchy
     try:
         if placement is None and given.matrix is not None:
             placement = check_placement(given.matrix, problem.axes, problem.system)
         chosen = placement or only_placement(problem.system, problem.axes)
-        lowering = lower(problem.system, chosen, problem.reduced, hierarchy)
+        lowering = lowering_of(problem, chosen, hierarchy)
     except InputError as error:
         raise error if error.where else error.at(label(file)) from None
     program = given.resolve(lowering.names)
     costs = simulate_program(model, lowering, program, payload, problem.reduction.collective)
     texts = [show_instruction(instruction, lowering.names) for instruction in program]
-    return texts, [[str(instruction.collective)] for instruction in program], costs
+    return texts, [[str(instruction.collective)] for instruction in program], costs, lowering.schedule(program)
+
+
+def overlap_interval(problem: Problem, options: Options, costs: list[StepCost], schedule: Schedule) -> tuple[int, int]:
+    """Nanoseconds with perfect overlap of the steps, and with none. InputError where the model knows no overlap."""
+    together = options.cost_model.overlapped(problem.system, schedule_loads(schedule, problem.reduction.payload))
+    if together is None:
+        raise InputError(f"cost model {options.cost_model.name!r} knows no overlap", where="overlap", expected="none")
+    total = sum(cost.nanoseconds for cost in costs)
+    return min(together, total), total
 
 
 def _words(step: Step) -> str:

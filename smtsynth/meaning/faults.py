@@ -110,7 +110,7 @@ def _link(seat: Seat | None, length: int, cell: Cell) -> Link:
     return Link(seat.collective, tuple((member, position) for member in seat.group))
 
 
-def _history(planned: Plan, cells: Iterable[Cell]) -> list[dict[Cell, Link]]:
+def came_from(planned: Plan, cells: Iterable[Cell]) -> list[dict[Cell, Link]]:
     """Per step, the links of all cells that the given ones come from (at the end)."""
     wanted, history = set(cells), []
     for number in range(len(planned.steps), 0, -1):
@@ -208,7 +208,7 @@ def origin(schedule: Schedule, planned: Plan, sums: Sums, fault: Fault) -> Origi
     It is the first step of those that made the surviving piece undefined, counted a contributor again, brought in one
     from outside, lost what is missing, or put the chunk where it is too much; none if what is missing never came.
     """
-    history = _history(planned, [(fault.device, cell) for cell in fault.cells])
+    history = came_from(planned, [(fault.device, cell) for cell in fault.cells])
     marks: dict[Cell, Marks] = {}
     anywhere, here = [], []
     for number, state in enumerate(states(schedule, planned, sums)):
@@ -239,7 +239,7 @@ def origin(schedule: Schedule, planned: Plan, sums: Sums, fault: Fault) -> Origi
 def order_origin(schedule: Schedule, planned: Plan, sums: Sums, device: int, cell: int) -> Cause | None:
     """The gather that brought the device's pieces out of chunk order, following the piece in `cell`: the first after
     the last that left them in order, or the last one where all did; none if there was no gather."""
-    history = _history(planned, [(device, cell)])
+    history = came_from(planned, [(device, cell)])
     path = _path(history, (device, cell))
     culprit, in_order = None, True
     for number, state in enumerate(states(schedule, planned, sums)):

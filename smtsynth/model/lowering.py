@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from smtsynth.errors import InputError
 from smtsynth.model.placement import Placement
+from smtsynth.model.problem import Problem
 from smtsynth.model.program import Instruction, Program
 from smtsynth.model.schedule import Entry, Goal, Schedule
 from smtsynth.model.system import System
 
-HIERARCHIES = ("reduction", "reduction-factors", "rows", "columns", "system")
+ROW_MAJOR = "reduction-row-major"
+HIERARCHIES = ("reduction", "reduction-factors", ROW_MAJOR, "rows", "columns", "system")
 
 
 class Factor(NamedTuple):
@@ -97,6 +99,8 @@ class Lowering:
     def devices(self) -> npt.NDArray[np.int64]:
         """Device ids, shape (replicas, k), in synthesis order; replicas by their first device."""
         own = [(factor.level, row) for factor in self.factors for row in factor.rows]
+        if self.hierarchy == ROW_MAJOR:
+            own = [(level, row) for row in self.reduced_rows for level in range(len(self.system.levels))]
         every = product(range(len(self.system.levels)), range(len(self.placement.axes)))
         rest = [digit for digit in every if digit not in own]
         return self._ids(rest)[:, None] + self._ids(own)[None, :]
@@ -137,17 +141,29 @@ def span_groups(sizes: Sequence[int], instruction: Instruction) -> npt.NDArray[n
     return index.transpose(0, 2, 1).reshape(-1, index.shape[1])
 
 
-def lower(system: System, placement: Placement, reduced: Sequence[int], hierarchy: str = "reduction") -> Lowering:
+def lower(
+    system: System,
+    placement: Placement,
+    reduced: Sequence[int],
+    hierarchy: str = "reduction",
+    split: Sequence[int] = (),
+) -> Lowering:
     """The synthesis hierarchy of a reduction over matrix rows `reduced` (paper, section 5).
 
     hierarchy: `reduction` (rows of the reduction, collapsed by level), `reduction-factors` (the same, not
-    collapsed), `rows`, `columns`, or `system`. Raises InputError for another name.
+    collapsed), `rows`, `columns`, `system`, or `reduction-row-major`, the paper's tables' own: the collapsed factors
+    laid over a replica's devices row by row, not following the hardware where several axes are reduced.
+    Where only some of the reduced rows end split (`split`, of a mix), the
+    default collapses them apart from the others, which come first. Raises InputError for another hierarchy.
     """
+    if split and hierarchy == ROW_MAJOR:
+        raise InputError(f"hierarchy {hierarchy!r} takes no mix of collectives", expected="reduction")
     matrix, rows = placement.matrix, tuple(sorted(reduced))
     levels, every = range(len(system.levels)), range(len(matrix))
     parts: list[tuple[int, tuple[int, ...]]]
-    if hierarchy == "reduction":
-        parts = [(level, rows) for level in levels]
+    if hierarchy in ("reduction", ROW_MAJOR):
+        kinds = [tuple(row for row in rows if (row in split) is flag) for flag in (False, True)]
+        parts = [(level, kind) for level in levels for kind in kinds if kind]
     elif hierarchy == "reduction-factors":
         parts = [(level, (row,)) for level in levels for row in rows]
     elif hierarchy == "columns":
@@ -165,3 +181,9 @@ def lower(system: System, placement: Placement, reduced: Sequence[int], hierarch
         if size > 1:
             factors.append(Factor(level, members, size, inside == size if inside in (1, size) else None))
     return Lowering(system, placement, rows, hierarchy, tuple(factors))
+
+
+def lowering_of(problem: Problem, placement: Placement, hierarchy: str = "reduction") -> Lowering:
+    """The synthesis hierarchy of a problem's reduction on a placement."""
+    split = problem.split if problem.reduction.mixed else ()
+    return lower(problem.system, placement, problem.reduced, hierarchy, split)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from smtsynth.errors import InputError
+from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis, axes_of, check_axes
 from smtsynth.model.program import Collective
 from smtsynth.model.system import System
@@ -104,6 +105,7 @@ class Problem:
     axes: tuple[Axis, ...]
     reduction: Reduction
     limits: Limits
+    cost_model: CostChoice
 
     def __init__(
         self,
@@ -111,11 +113,13 @@ class Problem:
         axes: Mapping[str, int] | Sequence[Axis],
         reduction: Reduction,
         limits: Limits | None = None,
+        cost_model: CostChoice | None = None,
     ) -> None:
         object.__setattr__(self, "system", system)
         object.__setattr__(self, "axes", check_axes(axes_of(axes), system))
         object.__setattr__(self, "reduction", reduction)
         object.__setattr__(self, "limits", limits or Limits())
+        object.__setattr__(self, "cost_model", cost_model or CostChoice())
         names = [axis.name for axis in self.axes]
         for name in self.reduction.over:
             if name not in names:

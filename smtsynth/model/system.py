@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from smtsynth.errors import InputError
+from smtsynth.model.topology import Topology
 from smtsynth.model.units import Number, quantity
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}")
 MAX_DEVICES = 2**40
+KINDS = ("switch", "ring", "full", "torus")
+UNWIRED = Fraction(1)  # bytes/s of a level whose wiring a topology gives; nothing reads it
 
 
 def check_name(name: object, what: str) -> str:
@@ -39,6 +42,10 @@ class Level:
     bandwidth: bytes/s of the whole uplink, one direction (full duplex); latency: seconds;
     per_device: bytes/s that one device can drive of the uplink, or None. Text with units
     ("8 GB/s", "20 us") and plain numbers in those base units are accepted.
+
+    Beyond the model's tree: kind `ring`, `full` or `torus` joins the units below one parent to each other by links
+    of this bandwidth and latency instead of uplinks (`dims`: a torus' sizes, else as square as can be); duplex
+    `half` lets both directions of a link share it; per_group: bytes/s that one group alone can drive of an uplink.
     """
 
     name: str
@@ -46,9 +53,23 @@ class Level:
     bandwidth: Fraction
     latency: Fraction
     per_device: Fraction | None
+    kind: str
+    dims: tuple[int, ...]
+    duplex: str
+    per_group: Fraction | None
 
     def __init__(
-        self, name: str, size: int, bandwidth: Number, latency: Number = 0, per_device: Number | None = None
+        self,
+        name: str,
+        size: int,
+        bandwidth: Number,
+        latency: Number = 0,
+        per_device: Number | None = None,
+        *,
+        kind: str = "switch",
+        dims: tuple[int, ...] | list[int] = (),
+        duplex: str = "full",
+        per_group: Number | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "name", check_name(name, "level"))
@@ -57,24 +78,62 @@ class Level:
             ("bandwidth", bandwidth, "bytes/s"),
             ("latency", latency, "seconds"),
             ("per_device", per_device, "bytes/s"),
+            ("per_group", per_group, "bytes/s"),
         ):
-            if key == "per_device" and value is None:
+            if key.startswith("per_") and value is None:
                 put(self, key, None)
                 continue
             amount = quantity(value, dimension, where=f"level {name!r}: {key}", bare=True)  # type: ignore[arg-type]
             if amount == 0 and key != "latency":
                 raise InputError("is zero", where=f"level {name!r}: {key}", expected="a positive quantity")
             put(self, key, amount)
+        if kind not in KINDS:
+            raise InputError(f"kind {str(kind)[:40]!r} is unknown", where=f"level {name!r}", expected=", ".join(KINDS))
+        if duplex not in ("full", "half"):
+            raise InputError(f"duplex {str(duplex)[:40]!r} is unknown", where=f"level {name!r}", expected="full, half")
+        if kind != "switch" and (per_device is not None or per_group is not None):
+            raise InputError(f"a {kind} has no uplinks to limit", where=f"level {name!r}", expected="kind switch")
+        if dims and (kind != "torus" or math.prod(dims) != size or min(dims) < 1):
+            raise InputError(
+                f"dims {list(dims)} do not fit", where=f"level {name!r}", expected=f"a torus' sizes, {size} in all"
+            )
+        put(self, "kind", kind)
+        put(self, "dims", (tuple(dims) or _square(size)) if kind == "torus" else ())
+        put(self, "duplex", duplex)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the level is one of the model's: uplinks to a switch, full duplex, no limit per group."""
+        return self.kind == "switch" and self.duplex == "full" and self.per_group is None
+
+
+def _square(size: int) -> tuple[int, int]:
+    """The most nearly square torus of `size` units."""
+    side = next(side for side in range(math.isqrt(size), 0, -1) if size % side == 0)
+    return side, size // side
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Levels, outermost first, and a fixed `overhead` (seconds) per step. Devices are numbered by mixed radix."""
+    """Levels, outermost first, and a fixed `overhead` (seconds) per step. Devices are numbered by mixed radix.
+
+    Beyond the model: copy, bytes/s at which a device copies its data once in every step (None: at no cost), and a
+    topology of links that takes the place of the levels' uplinks.
+    """
 
     levels: tuple[Level, ...]
     overhead: Fraction
+    copy: Fraction | None
+    topology: Topology | None
 
-    def __init__(self, levels: tuple[Level, ...] | list[Level], overhead: Number = 0) -> None:
+    def __init__(
+        self,
+        levels: tuple[Level, ...] | list[Level],
+        overhead: Number = 0,
+        *,
+        copy: Number | None = None,
+        topology: Topology | None = None,
+    ) -> None:
         if not levels:
             raise InputError("a system has no levels", expected="at least one level")
         names = [level.name for level in levels]
@@ -85,6 +144,16 @@ class System:
             raise InputError("the system has too many devices", expected=f"at most {MAX_DEVICES}")
         object.__setattr__(self, "levels", tuple(levels))
         object.__setattr__(self, "overhead", quantity(overhead, "seconds", where="overhead", bare=True))
+        rate = None if copy is None else quantity(copy, "bytes/s", where="copy", bare=True)
+        if rate == 0:
+            raise InputError("is zero", where="copy", expected="a positive quantity")
+        object.__setattr__(self, "copy", rate)
+        object.__setattr__(self, "topology", None if topology is None else topology.check(self.devices))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the system is one of the model's: a tree of plain levels, no copies."""
+        return self.topology is None and self.copy is None and all(level.plain for level in self.levels)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from smtsynth.cost.prices import Prices
 from smtsynth.errors import LimitReached
 from smtsynth.meaning.goals import Target, target_of
-from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.lowering import Lowering, lowering_of
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
 from smtsynth.search.enumerate import Enumeration, StateGraph, enumerate_programs
@@ -45,10 +45,12 @@ def compare(
     result = []
     graphs: dict[Target, StateGraph] = {}
     for placement in placements:
-        lowering = lower(problem.system, placement, problem.reduced, options.hierarchy)
+        lowering = lowering_of(problem, placement, options.hierarchy)
         resources.progress(f"placement {placement}")
         solved = solve_lowering(lowering, problem, options, resources)
         try:
+            if resources.interrupted.is_set():
+                raise KeyboardInterrupt
             goal = target_of(lowering, problem.reduction.collective, problem.split)
             if goal not in graphs:
                 graphs[goal] = StateGraph(goal, options.instruction_set, resources.deadline)
@@ -56,5 +58,8 @@ def compare(
             found = enumerate_programs(graphs[goal], prices, solved.steps_limit, merge, resources.progress)
         except LimitReached as limit:
             found = Enumeration((), None, None, False, str(limit), 0.0)
+        except KeyboardInterrupt:
+            resources.interrupted.set()
+            found = Enumeration((), None, None, False, "interrupted", 0.0)
         result.append(Comparison(lowering, found, solved))
     return result

@@ -57,7 +57,23 @@ def class_graph(aim: Aim, instructions: str) -> Graph:
                     states.append(after)
                 out.append(Edge(instruction, shares(state, groups), numbers[after]))
         edges.append(tuple(out))
-    return Graph(tuple(edges), frozenset(goals))
+    return _live(edges, goals)
+
+
+def _live(edges: list[tuple[Edge, ...]], goals: set[int]) -> Graph:
+    """The graph without states from which no goal can be reached."""
+    sources: dict[int, list[int]] = {}
+    for number, out in enumerate(edges):
+        for edge in out:
+            sources.setdefault(edge.target, []).append(number)
+    live, todo = set(goals), list(goals)
+    while todo:
+        for number in sources.get(todo.pop(), ()):
+            if number not in live:
+                live.add(number)
+                todo.append(number)
+    kept = [tuple(edge for edge in out if edge.target in live) for out in edges]
+    return Graph(tuple(kept), frozenset(goals))
 
 
 def cheapest_path(

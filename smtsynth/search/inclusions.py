@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smtsynth.meaning.goals import target_of
 from smtsynth.meaning.rules import State
-from smtsynth.model.lowering import HIERARCHIES, Lowering, lower
+from smtsynth.model.lowering import HIERARCHIES, Lowering, lowering_of
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Collective, Instruction, Program, default_steps
@@ -71,7 +71,7 @@ def inclusions(
     limits: dict[str, int] = {}
     sets: dict[str, frozenset[LoweredProgram]] = {}
     for hierarchy in HIERARCHIES:
-        lowering = lower(problem.system, placement, problem.reduced, hierarchy)
+        lowering = lowering_of(problem, placement, hierarchy)
         limits[hierarchy] = steps or default_steps(lowering.depth)
         if any(factor.reduced is None for factor in lowering.factors):
             sets[hierarchy] = frozenset()

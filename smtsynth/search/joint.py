@@ -18,7 +18,7 @@ from smtsynth.encode.placement import MatrixVariables
 from smtsynth.encode.placement import encode as encode_placement
 from smtsynth.errors import InputError
 from smtsynth.meaning.goals import target_of
-from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.lowering import Lowering, lowering_of
 from smtsynth.model.placement import Matrix, check_placement, placements
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Collective, Program, default_steps, instruction_set
@@ -73,8 +73,8 @@ def solve_joint(problem: Problem, options: Options, resources: Resources) -> Sol
         if left is not None and left <= 0:
             reason = "the time limit was reached"
             break
-        matrix, choices = _encode(cases, problem, best.cost)
         try:
+            matrix, choices = _encode(cases, problem, best.cost)
             outcome = solve_dimacs(matrix.clauses.dimacs(), resources.solver, resources.left(), resources.memory)
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -94,8 +94,10 @@ def solve_joint(problem: Problem, options: Options, resources: Resources) -> Sol
 def _cases(problem: Problem, options: Options) -> list[Case]:
     lowerings: dict[tuple[tuple[int, int], ...], Lowering] = {}
     for placement in placements(problem.system, problem.axes):
-        lowering = lower(problem.system, placement, problem.reduced)
-        lowerings.setdefault(tuple((factor.level, factor.size) for factor in lowering.factors), lowering)
+        lowering = lowering_of(problem, placement)
+        first = lowerings.setdefault(tuple((factor.level, factor.size) for factor in lowering.factors), lowering)
+        if options.cost_model.key(first) != options.cost_model.key(lowering):
+            raise InputError("the joint query needs levels of switches", expected="no --joint on other wiring")
     if len(lowerings) > MAX_CASES:
         raise InputError(f"the joint query has {len(lowerings)} cases", expected=f"a system with at most {MAX_CASES}")
     return [
@@ -160,7 +162,7 @@ def _improve(
     number = next(number for number in range(len(cases)) if clauses.var("case", number) in true)
     case, choice = cases[number], choices[number]
     found: Matrix = matrix.decode(true)
-    lowering = lower(problem.system, check_placement(found, problem.axes, problem.system), problem.reduced)
+    lowering = lowering_of(problem, check_placement(found, problem.axes, problem.system))
     if choice is None:
         return Best(0, lowering, (), Replay(True, layout="identity"))
     with clauses.scope(("case", number)):

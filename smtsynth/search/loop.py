@@ -93,6 +93,15 @@ class Found:
     queries: tuple[Query, ...]
 
 
+def first_that_replays(task: Task, programs: Iterable[Program]) -> tuple[Program, Replay] | None:
+    """The cheapest of `programs` that reaches the goal, the shortest of equals; None where none does."""
+    for program in sorted(programs, key=lambda one: (task.cost(one), len(one))):
+        outcome = task.replay(program)
+        if outcome.ok:
+            return program, outcome
+    return None
+
+
 def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
     """The cheapest program of the task, from the cheapest of `first` that replays, by questions to the solver.
 
@@ -107,11 +116,10 @@ def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
     reason: str | None = None
     status = Status.UNKNOWN
     try:
-        for program in sorted(first, key=lambda one: (task.cost(one), len(one))):
-            outcome = task.replay(program)
-            if outcome.ok:
-                best, cost, checked = program, task.cost(program), outcome
-                break
+        known = first_that_replays(task, first)
+        if known is not None:
+            best, checked = known
+            cost = task.cost(best)
         while True:
             answer, choice = _ask(task, cost, mixed, blocked, resources)
             queries.append(Query(cost, answer.answer, answer.seconds))

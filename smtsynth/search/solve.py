@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +19,7 @@ from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.meaning import classes
 from smtsynth.meaning.goals import Target, target_of
-from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.lowering import Lowering, lower, lowering_of
 from smtsynth.model.placement import Placement, count_placements, placements
 from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.program import Collective, Form, Instruction, Program, default_steps, instruction_set
@@ -125,6 +125,17 @@ class PlacementTask:
         return replay(self.lowering, program, self.target)
 
 
+def task_of(lowering: Lowering, problem: Problem, options: Options) -> PlacementTask:
+    """The synthesis task of a problem on a lowering."""
+    return PlacementTask(
+        Prices(options.cost_model, lowering, problem.reduction.payload, problem.reduction.collective),
+        target_of(lowering, problem.reduction.collective, problem.split),
+        instruction_set(lowering.depth, options.instruction_set),
+        options.steps or problem.limits.steps or default_steps(lowering.depth),
+        options.encoding,
+    )
+
+
 def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
     """The best program on one lowering (see solve)."""
     start = perf_counter()
@@ -133,7 +144,7 @@ def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resou
     reduction = problem.reduction
     summed = reduction.collective is Collective.ALL_REDUCE  # the bound's argument is for AllReduce
     any_schedule = options.cost_model.any_schedule(plain, reduction.payload) if summed else None
-    found, bound = _find(lowering, plain, problem, options, resources, steps)
+    found, bound = _find(lowering, plain, problem, options, resources)
     if found.status in (Status.FEASIBLE, Status.UNKNOWN):
         bound = max(any_schedule or 0, bound or 0)
     if found.cost is not None and found.cost < max(any_schedule or 0, bound or 0):
@@ -163,18 +174,15 @@ IN_PART = "a level of this hierarchy is reduced over in part only, and its group
 
 
 def _find(
-    lowering: Lowering, plain: Lowering, problem: Problem, options: Options, resources: Resources, steps: int
+    lowering: Lowering, plain: Lowering, problem: Problem, options: Options, resources: Resources
 ) -> tuple[Found, int | None]:
     """What the loop finds, and a lower bound of every program where one is known."""
     if not plain.depth:
         return Found(Status.OPTIMAL, (), 0, Replay(True, layout="identity"), None, (), ()), 0
     if any(factor.reduced is None for factor in lowering.factors):
         return Found(Status.INFEASIBLE, None, None, None, IN_PART, (), ()), None
-    target = target_of(lowering, problem.reduction.collective, problem.split)
-    prices = Prices(options.cost_model, lowering, problem.reduction.payload, target.collective)
-    instructions = instruction_set(lowering.depth, options.instruction_set)
-    task = PlacementTask(prices, target, instructions, steps, options.encoding)
-    first, bound = _first(task, options, resources)
+    task = task_of(lowering, problem, options)
+    first, bound = first_programs(task, options, resources)
     found = search(task, first, resources)
     if found.cost is not None and found.cost < (bound or 0):
         raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns of the graph of classes")
@@ -206,19 +214,27 @@ def _flat(plain: Lowering, collective: Collective, share: Fraction, model: CostM
     return model.price(plain, Instruction(collective, 0, Form.INSIDE_GROUP), share) if plain.depth else 0
 
 
-def _first(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
+def first_programs(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
     """Programs to start from, and a lower bound of every program where the graph of classes gives one."""
     aim = task.target.aim
     first = [program for program in schemes(aim, task.instructions) if len(program) <= task.steps]
-    if options.bounds and aim.depth <= MAX_DEPTH and options.encoding == "reduced":
+    if _has_graph(aim.depth, options) and not resources.interrupted.is_set():
         try:
             graph = class_graph(aim, options.instruction_set)
             best = cheapest_path(graph, task.prices, task.steps, resources.deadline)
         except LimitReached:
             return first, None
+        except KeyboardInterrupt:  # the schemes are still worth an answer
+            resources.interrupted.set()
+            return first, None
         if best is not None:
             return [best[1], *first], best[0]
     return first, None
+
+
+def _has_graph(depth: int, options: Options) -> bool:
+    """Whether the graph of class states is used."""
+    return options.bounds and depth <= MAX_DEPTH and options.encoding == "reduced"
 
 
 def solve(
@@ -234,35 +250,31 @@ def solve(
     """
     options, resources, start = options or Options(), resources or Resources(), perf_counter()
     if placement is not None:
-        return solve_lowering(_lowering(problem, placement, options), problem, options, resources)
+        return solve_lowering(lowering_of(problem, placement, options.hierarchy), problem, options, resources)
     count = count_placements(problem.axes, problem.system)
     if count > MAX_PLACEMENTS:
         raise LimitReached(f"there are {count} placements, and solve takes at most {MAX_PLACEMENTS}: give one")
-    lowerings = [_lowering(problem, one, options) for one in placements(problem.system, problem.axes)]
+    lowerings = [lowering_of(problem, one, options.hierarchy) for one in placements(problem.system, problem.axes)]
     return _best(_solve_all(lowerings, problem, options, resources), perf_counter() - start)
 
 
-def _lowering(problem: Problem, placement: Placement, options: Options) -> Lowering:
-    return lower(problem.system, placement, problem.reduced, options.hierarchy)
+Key = tuple[Hashable, tuple[int, ...]]
 
 
-Key = tuple[tuple[tuple[int, int, bool | None], ...], tuple[int, ...]]
-
-
-def _key(lowering: Lowering, problem: Problem) -> Key:
-    """What an answer depends on: the factors at their levels, and how the axes that end split lie."""
-    factors = tuple((factor.level, factor.size, factor.reduced) for factor in lowering.factors)
+def _key(lowering: Lowering, problem: Problem, model: CostModel) -> Key:
+    """What an answer depends on: what prices depend on, and how the axes that end split lie."""
     if not problem.reduction.mixed:
-        return factors, ()
+        return model.key(lowering), ()
     matrix = lowering.placement.matrix
-    return factors, tuple(math.prod(column) for column in zip(*(matrix[row] for row in problem.split), strict=True))
+    columns = zip(*(matrix[row] for row in problem.split), strict=True)
+    return model.key(lowering), tuple(math.prod(column) for column in columns)
 
 
 def _solve_all(
     lowerings: Sequence[Lowering], problem: Problem, options: Options, resources: Resources
 ) -> tuple[Solution, ...]:
-    """Solve each; placements with the same factors at the same levels have the same answer and are solved once."""
-    keys = [_key(one, problem) for one in lowerings]
+    """Solve each; placements with the same key have the same answer and are solved once."""
+    keys = [_key(one, problem, options.cost_model) for one in lowerings]
     distinct = dict(zip(reversed(keys), reversed(lowerings), strict=True))
     work = list(reversed(distinct.items()))
     done: dict[Key, Solution] = {}
@@ -275,15 +287,29 @@ def _solve_all(
         for number, (key, _) in enumerate(work):
             done[key] = one(number)
     else:
+        _build_graphs((lowering for _, lowering in work), problem, options, resources)
         with ThreadPoolExecutor(options.jobs) as pool:
             futures = [pool.submit(one, number) for number in range(len(work))]
             try:
-                wait(futures)
+                while wait(futures, timeout=0.1).not_done:  # an endless wait can miss an interrupt
+                    pass
             except KeyboardInterrupt:  # only the main thread sees it
                 resources.interrupted.set()
             for (key, _), future in zip(work, futures, strict=True):
                 done[key] = future.result()
     return tuple(replace(done[key], lowering=lowering) for key, lowering in zip(keys, lowerings, strict=True))
+
+
+def _build_graphs(lowerings: Iterable[Lowering], problem: Problem, options: Options, resources: Resources) -> None:
+    """Build the graphs of class states once, in this thread, where an interrupt can end it."""
+    try:
+        for lowering in lowerings:
+            whole = all(factor.reduced is not None for factor in lowering.factors)
+            if lowering.depth and whole and _has_graph(lowering.depth, options):
+                target = target_of(lowering, problem.reduction.collective, problem.split)
+                class_graph(target.aim, options.instruction_set)
+    except KeyboardInterrupt:
+        resources.interrupted.set()
 
 
 def _best(solutions: tuple[Solution, ...], seconds: float) -> Solution:

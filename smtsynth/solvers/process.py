@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 from time import perf_counter
@@ -25,8 +25,16 @@ class Finished:
 POLL = 0.1  # seconds between looks at `stop`
 
 
-def run(command: Sequence[str], seconds: float | None, stop: Event | None = None) -> Finished:
-    """Run `command` to its end, or kill it after `seconds`, when `stop` is set, or when this process is interrupted."""
+def run(
+    command: Sequence[str],
+    seconds: float | None,
+    stop: Event | None = None,
+    tick: Callable[[], None] = lambda: None,
+) -> Finished:
+    """Run `command` to its end, or kill it after `seconds`, when `stop` is set, or when this process is interrupted.
+
+    `tick` is called every now and then meanwhile, to look at what the child has written.
+    """
     start = perf_counter()
     child = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -39,6 +47,7 @@ def run(command: Sequence[str], seconds: float | None, stop: Event | None = None
                 output, errors = child.communicate(timeout=POLL if left is None else max(0.0, min(POLL, left)))
                 break
             except subprocess.TimeoutExpired:
+                tick()
                 late = left is not None and left <= POLL
                 if late or (stop is not None and stop.is_set()):
                     child.kill()

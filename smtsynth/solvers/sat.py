@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -62,7 +63,11 @@ def solve_dimacs(
         path = Path(folder) / "problem.cnf"
         path.write_text(text)
         if solver == "z3":
-            command = [z3_executable(), "-dimacs", f"-memory:{max(1, memory // 2**20)}", str(path)]
+            megabytes = min(max(1, memory // 2**20), 2**30)  # z3 cannot hold many more
+            command = [z3_executable(), "-dimacs", f"-memory:{megabytes}", str(path)]
         else:
-            command = [sys.executable, "-m", "smtsynth.solvers.cadical", str(path), str(memory)]
-        return outcome_of(run(command, seconds, stop), solver)
+            command = [sys.executable, "-m", "smtsynth.solvers.cadical", str(path), str(min(memory, 2**62))]
+        outcome = outcome_of(run(command, seconds, stop), solver)
+    if outcome.answer is Answer.UNKNOWN and stop is not None and stop.is_set():
+        return replace(outcome, reason="interrupted")
+    return outcome

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Literal
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, InternalError
 from smtsynth.meaning import buffers, rules
 from smtsynth.model.program import Instruction, Program
 from smtsynth.model.schedule import Entry, Schedule
@@ -17,6 +17,7 @@ from smtsynth.verify.symbolic import Proof, prove
 Sizes = tuple[int, ...]
 TRIED = (2, 3, 4)
 MAX_DEVICES = 1024  # devices of the sizes that are tried
+MAX_CONFIRMED = 64  # devices of the least sizes, on which a proof is confirmed
 MAX_FACTORS = 12
 
 
@@ -26,7 +27,8 @@ class ProgramVerdict:
 
     refuted: `fails` are the smallest sizes that fail, `step`, `device` and the rest say what is wrong on the first of
     them. unknown: it holds on all of `holds` by the buffers, but there is no proof for all sizes; `step` is the first
-    that the proof or the rules refuse. layout: `identity` if chunks surely end in chunk order, else None.
+    that the proof or the rules refuse. layout: `identity` if chunks surely end in chunk order, else None. by_rules:
+    where it fails the rules alone refuse it, and the buffers come out right.
     """
 
     verdict: Literal["proved", "refuted", "unknown"]
@@ -40,6 +42,7 @@ class ProgramVerdict:
     layout: Literal["identity"] | None = None
     fails: tuple[Sizes, ...] = ()
     holds: tuple[Sizes, ...] = ()
+    by_rules: bool = False
 
 
 def scope(depth: int) -> str:
@@ -97,6 +100,7 @@ def verify_program(
     check_program(depth, program)
     proof = prove(depth, program)
     if isinstance(proof, Proof) and (layout == "any" or proof.layout == "identity"):
+        _confirm(depth, program, layout)
         return ProgramVerdict("proved", f"right on {scope(depth)}, whatever the sizes", depth, layout=proof.layout)
     holds: list[Sizes] = []
     accepted: list[Sizes] = []
@@ -130,9 +134,15 @@ def verify_program(
     return ProgramVerdict("unknown", reason, depth, step, holds=tuple(holds))
 
 
-def _refuted(
-    depth: int, fails: tuple[Sizes, ...], fault: buffers.Verdict, holds: Sequence[Sizes]
-) -> ProgramVerdict:
+def _confirm(depth: int, program: Program, layout: Literal["any", "identity"]) -> None:
+    """InternalError where the buffers refute on the least sizes what is proved for all."""
+    if 2**depth <= MAX_CONFIRMED:
+        verdict = buffers.run(schedule_over((2,) * depth, program), layout)
+        if verdict.verdict == "refuted":
+            raise InternalError(f"what is proved for all sizes is refuted on the least ones: {verdict.reason}")
+
+
+def _refuted(depth: int, fails: tuple[Sizes, ...], fault: buffers.Verdict, holds: Sequence[Sizes]) -> ProgramVerdict:
     """The verdict where buffers go wrong; `fault` is that of the first sizes."""
     return ProgramVerdict(
         "refuted",
@@ -156,5 +166,13 @@ def _refused(depth: int, accepted: Sequence[Sizes], refused: dict[Sizes, rules.F
     reason = f"on {show_sizes(fails[:1])}, unlike on {show_sizes(accepted[:1])}: {failure}"
     device = failure.devices[0] if failure.devices else None
     return ProgramVerdict(
-        "refuted", reason, depth, failure.step, device, failure.chunk, fails=fails, holds=tuple(accepted)
+        "refuted",
+        reason,
+        depth,
+        failure.step,
+        device,
+        failure.chunk,
+        fails=fails,
+        holds=tuple(accepted),
+        by_rules=True,
     )

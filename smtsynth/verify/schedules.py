@@ -75,7 +75,9 @@ class Checked:
     asked: tuple[Asked, ...] = ()
 
 
-def verify_schedule(schedule: Schedule, layout: Layout = "any", solvers: Sequence[str] = ()) -> Checked:
+def verify_schedule(
+    schedule: Schedule, layout: Layout = "any", solvers: Sequence[str] = (), question: str = "schedule"
+) -> Checked:
     """The verdict on a schedule that has passed check_schedule, checked by `solvers` up to 16 devices.
 
     Raises InternalError where a solver and the interpreter disagree.
@@ -84,4 +86,4 @@ def verify_schedule(schedule: Schedule, layout: Layout = "any", solvers: Sequenc
     text = obligation(schedule, layout) if solvers and verdict.verdict != "unknown" else None
     if text is None:
         return Checked(verdict)
-    return Checked(verdict, ask("schedule", text, verdict.verdict == "proved", solvers))
+    return Checked(verdict, ask(question, text, verdict.verdict == "proved", solvers))

@@ -56,7 +56,7 @@ def _on_group(collective: Collective, joined: int, before: Sequence[Content], ev
     root = before[0]
     if all(one.held is None for one in before):
         return _on_nothing(collective, joined, before)
-    if collective is Collective.BROADCAST and all(one == root for one in before):
+    if collective is Collective.BROADCAST and all(one == root for one in before) and _alike(root, joined):
         return list(before)
     result = words.on_group(collective, joined, [one.held for one in before])
     if isinstance(result, str):
@@ -67,6 +67,12 @@ def _on_group(collective: Collective, joined: int, before: Sequence[Content], ev
     assert root.held is not None
     lengths = [every & ~words.cuts((held or root.held).rows) for held in result]
     return [Content(held, length, trail) for held, length in zip(result, lengths, strict=True)]
+
+
+def _alike(content: Content, joined: int) -> bool:
+    """Whether devices of this content that differ in the joined factors only hold the same."""
+    held = content.held
+    return held is not None and not joined & words.cuts(held.rows) and not joined & ~held.contributors
 
 
 def _on_nothing(collective: Collective, joined: int, before: Sequence[Content]) -> list[Content] | str:
@@ -82,7 +88,7 @@ def _on_nothing(collective: Collective, joined: int, before: Sequence[Content]) 
 
 
 def prove(depth: int, program: Sequence[Instruction]) -> Proof | Refusal:
-    """A proof that the program all-reduces, by the buffers, for all factor sizes of at least 2, or why there is none."""
+    """A proof that the program all-reduces by the buffers, for all factor sizes of at least 2, or why there is none."""
     every = (1 << depth) - 1
     state = [Content(held, every, ()) for held in words.initial(depth)]
     for number, instruction in enumerate(program, 1):
@@ -103,7 +109,7 @@ def prove(depth: int, program: Sequence[Instruction]) -> Proof | Refusal:
 
 
 def _nested(trail: Trail, depth: int) -> bool:
-    """Whether each gather undoes the last cuts that are left, outermost factor first: then chunks are in order again."""
+    """Whether each gather undoes the last cuts left, outermost factor first: then chunks are in order again."""
     cut: list[int] = []
     for collective, joined in trail:
         factors = [factor for factor in range(depth) if joined >> factor & 1]

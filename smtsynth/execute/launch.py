@@ -1,0 +1,209 @@
+"""Launching the processes of a trial run and watching them: their results, or which ranks wait and where."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from smtsynth.errors import InputError
+
+WORKER = Path(__file__).with_name("worker.py")
+BACKENDS = ("mpi", "gloo", "jax")
+START_PATIENCE = 180.0
+"""Seconds that ranks may take to import their libraries and find each other, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a launch ended before its last program: the program's number, how, and each rank's place or error."""
+
+    program: int | None
+    how: Literal["hang", "error"]
+    ranks: tuple[tuple[int, str], ...]
+
+
+def check_backend(backend: str) -> None:
+    """InputError for an unknown backend, or where what it needs isn't installed (which extra brings it)."""
+    if backend not in BACKENDS:
+        raise InputError(f"backend {backend!r} is unknown", expected=", ".join(BACKENDS))
+    module, extra = {"mpi": ("mpi4py", "run"), "gloo": ("torch", "torch"), "jax": ("jax", "jax")}[backend]
+    if importlib.util.find_spec(module) is None:
+        raise InputError(f"{module} is not installed", where=f"backend {backend}", expected=_install(extra))
+    if backend == "mpi" and find_mpiexec() is None:
+        raise InputError("there is no mpiexec", where="backend mpi", expected=_install("run"))
+
+
+def _install(extra: str) -> str:
+    return f"pip install 'smtsynth[{extra}]'"
+
+
+def find_mpiexec() -> str | None:
+    """The mpiexec beside this Python, else the one on the path."""
+    return shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
+
+
+def _commands(backend: str, folder: Path, ranks: int) -> list[list[str]]:
+    worker = [sys.executable, str(WORKER), str(folder)]
+    if backend == "mpi":
+        return [[find_mpiexec() or "mpiexec", "-n", str(ranks), *worker]]
+    return [[*worker, str(rank)] for rank in (range(ranks) if backend == "gloo" else range(1))]
+
+
+def _environment(backend: str, ranks: int) -> dict[str, str]:
+    found = dict(os.environ)
+    found["OMP_NUM_THREADS"] = "1"
+    # Open MPI counts cores and refuses more ranks; MPICH knows none of these.
+    found["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
+    found["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    if backend == "jax":
+        flags = re.sub(r"--xla_force_host_platform_device_count=\S+", "", found.get("XLA_FLAGS", ""))
+        found["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={ranks}".strip()
+        found["JAX_PLATFORMS"] = "cpu"
+        found["JAX_ENABLE_X64"] = "1"
+    return found
+
+
+class Watch:
+    """The ranks of a launch, as far as their files tell."""
+
+    def __init__(self, folder: Path, ranks: int) -> None:
+        self.folder, self.ranks = folder, range(ranks)
+        self.events: list[list[tuple[str, int]]] = [[] for _ in self.ranks]
+
+    def look(self) -> int:
+        """Read all events; how many there are."""
+        for rank in self.ranks:
+            path = self.folder / f"progress_{rank}"
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+            self.events[rank] = [(line.split()[0], int(line.split()[1])) for line in lines]
+        return sum(map(len, self.events))
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the ranks that have started."""
+        return [number for events in self.events for event, number in events if event == "pid"]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every rank has started."""
+        return all(("ready", 0) in events for events in self.events)
+
+    def done(self, program: int) -> bool:
+        """Whether every rank has finished the program."""
+        return all(("done", program) in events for events in self.events)
+
+    def place(self, rank: int, program: int) -> str:
+        """What a rank is at while others are in `program`, in words."""
+        if ("start", program) not in self.events[rank]:
+            return "has not started it" if self.events[rank] else "has not come up"
+        if ("done", program) in self.events[rank]:
+            return "has finished"
+        return self.stack(rank)
+
+    def stack(self, rank: int) -> str:
+        """Where a rank's stack, written on a signal, is in a program: its step, or its line."""
+        path = self.folder / f"stack_{rank}"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        for file, number in re.findall(r'File "([^"]+)", line (\d+)', text):
+            if Path(file).parent == self.folder and Path(file).exists():
+                lines = Path(file).read_text(encoding="utf-8").split("\n")
+                for line in reversed(lines[: int(number)]):
+                    if re.match(r"\s*# \d+\. ", line):
+                        return f"waits in step {line.strip()[2:].split(':')[0]}"
+                    if line.startswith("def "):
+                        return f"waits in {line[4:].split('(')[0]}"
+        return "waits"
+
+
+def launch(folder: Path, backend: str, ranks: int, programs: int, patience: float) -> Stop | None:
+    """Run the job that lies in `folder` (job.json and what it names); None if every rank finished every program.
+
+    patience: seconds that may pass without any rank's getting on. All processes are ended before this returns.
+    """
+    with open(folder / "output", "wb") as output:
+        started = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(backend, ranks),
+                cwd=folder,
+                start_new_session=True,
+            )
+            for command in _commands(backend, folder, ranks)
+        ]
+    watch = Watch(folder, 1 if backend == "jax" else ranks)
+    try:
+        return _follow(watch, started, programs, patience)
+    finally:
+        _end(watch, started)
+
+
+def _follow(
+    watch: Watch, started: Sequence[subprocess.Popen[bytes]], programs: int, patience: float
+) -> Stop | None:
+    seen, since = 0, time.monotonic()
+    while True:
+        over = [process.poll() for process in started]
+        now = watch.look()
+        current = next((number for number in range(programs) if not watch.done(number)), None)
+        if current is None:
+            return None
+        if any(over) or all(code is not None for code in over):
+            return _broken(watch, current)
+        if now != seen:
+            seen, since = now, time.monotonic()
+        limit = patience if watch.ready else max(patience, START_PATIENCE)
+        if time.monotonic() - since > limit:
+            for pid in watch.pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGUSR1)
+            time.sleep(0.5)
+            ranks = tuple((rank, watch.place(rank, current)) for rank in watch.ranks)
+            return Stop(current if watch.ready else None, "hang", ranks)
+        time.sleep(0.05)
+
+
+def _broken(watch: Watch, current: int) -> Stop:
+    """A rank failed: what each rank's error says, else the last line of the output."""
+    time.sleep(0.5)
+    watch.look()
+    found = []
+    for rank in watch.ranks:
+        path = watch.folder / f"error_{rank}"
+        if path.exists():
+            found.append((rank, path.read_text(encoding="utf-8").strip().split("\n")[-1]))
+    if not found:
+        lines = (watch.folder / "output").read_text(encoding="utf-8", errors="replace").strip().split("\n")
+        found = [(0, next((line.strip() for line in reversed(lines) if line.strip()), "ended without a word"))]
+    return Stop(current if watch.ready else None, "error", tuple(found))
+
+
+def _end(watch: Watch, started: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End what is still running: by request first, then by force. Workers also end by themselves soon after their
+    folder is gone."""
+    idle = all(events and events[-1][0] == "done" for events in watch.events)
+    deadline = time.monotonic() + (10 if idle else 0)  # a launch that went well has time to close its library
+    for process in started:
+        try:
+            process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    for process in started:
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,182 @@
+"""What the writers of Python programs share: constants, the parts of a buffer, and when a program can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smtsynth.errors import InputError
+from smtsynth.export.script import FUNCTION, Move, Script, check_size, require_proved, show_groups
+from smtsynth.model.program import Collective
+
+NOTHING = -9 * 2**59
+"""What a checked program writes over buffers that a Reduce leaves undefined. Up to 16 of it, added to sums of trial
+values (below 2**58 each) modulo 2**64, are never such a sum, so that their use shows."""
+
+SPLIT_GOALS = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
+
+
+def ready(given: Script, checked: bool) -> Script:
+    """The script, if a program can be written of it. InputError where it isn't proved (unless `checked`: a program for
+    a trial run, that returns its raw buffer where nothing is proved) or where its goal has no plain counterpart."""
+    if not checked:
+        require_proved(given)
+    if given.goal in SPLIT_GOALS:
+        sizes = {len(group) for group in given.split_groups}
+        if len(sizes) > 1 or sum(map(len, given.split_groups)) < given.devices:
+            raise InputError(
+                f"the goal's groups for {given.goal} differ in size or leave ranks out",
+                expected="equal groups that cover all ranks",
+            )
+    if given.goal is Collective.REDUCE_SCATTER and given.layout is not None:
+        raise InputError("the pieces of a rank's part end in another order", expected="parts in order")
+    return check_size(given)
+
+
+def parts(given: Script) -> int:
+    """Ranks among which the goal splits a buffer: m for ReduceScatter and AllGather, else 1."""
+    return len(given.split_groups[0]) if given.goal in SPLIT_GOALS else 1
+
+
+def constants(given: Script) -> list[str]:
+    """RANKS, PIECES, and the order to undo, as lines of Python."""
+    lines = [f"RANKS = {given.devices}"]
+    if given.pieces > 1:
+        lines.append(f"PIECES = {given.pieces}  # equal pieces of a buffer; zeros are added where it does not divide")
+    if given.undo is not None:
+        lines.append(f"UNDO = {list(given.undo)}  # where each piece, in order, stands after the last step")
+    if outside(given):
+        lines.append(f"OUTSIDE = {outside(given)}  # ranks that help, and keep what they have")
+    if given.goal is Collective.REDUCE:
+        lines.append(f"ROOTS = {list(given.goal_roots)}  # ranks that get a result")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an array library spells what programs do to buffers: format strings over x (an array) and n (a size)."""
+
+    array: str
+    size: str
+    zeros: str
+    empty: str
+    copy: str
+
+
+NUMPY = Dialect("array", "{x}.size", "np.zeros({n}, {x}.dtype)", "np.empty({n}, {x}.dtype)", "{x}.copy()")
+TORCH = Dialect("tensor", "{x}.numel()", "{x}.new_zeros({n})", "{x}.new_empty({n})", "{x}.clone()")
+
+
+def resizes(given: Script, move: Move) -> bool:
+    """Whether the move is a Broadcast for which some member needs a buffer of another size."""
+    if move.collective is not Collective.BROADCAST:
+        return False
+    before = given.counts(move.step - 1)
+    return any(before[rank] != held for group, held in zip(move.groups, move.held, strict=True) for rank in group)
+
+
+def start(given: Script, to: Dialect) -> list[str]:
+    """Lines that make `buffer`: a copy of the argument, in whole pieces; and `piece`, if it is needed."""
+    size = to.size.format(x="values")
+    share = given.pieces // parts(given)
+    if given.goal is Collective.ALL_GATHER:
+        size = to.size.format(x="part")
+        lines = [f"buffer = {to.copy.format(x='part.reshape(-1)')}"]
+        if share > 1:
+            lines = [
+                f"buffer = {to.zeros.format(x='part', n=f'-(-{size} // {share}) * {share}')}  # {share} pieces a part",
+                f"buffer[: {size}] = part.reshape(-1)",
+            ]
+        piece = f"{to.size.format(x='buffer')} // {share}"
+    elif given.goal is Collective.REDUCE_SCATTER:
+        count = parts(given)
+        lines = [f"rows = values.reshape({count}, -1)  # a row for each rank of the group"]
+        if share == 1:
+            lines.append(f"buffer = {to.copy.format(x='rows.reshape(-1)')}")
+        else:
+            wide = to.zeros.format(x="values", n=f"({count}, -(-rows.shape[1] // {share}) * {share})")
+            lines += [f"buffer = {wide}", "buffer[:, : rows.shape[1]] = rows", "buffer = buffer.reshape(-1)"]
+        piece = f"{to.size.format(x='buffer')} // PIECES"
+    elif given.pieces == 1:
+        lines = [f"buffer = {to.copy.format(x='values.reshape(-1)')}"]
+        piece = to.size.format(x="buffer")
+    else:
+        lines = [
+            f"buffer = {to.zeros.format(x='values', n=f'-(-{size} // PIECES) * PIECES')}",
+            f"buffer[: {size}] = values.reshape(-1)",
+        ]
+        piece = f"{to.size.format(x='buffer')} // PIECES"
+    if any(resizes(given, move) for move in given.moves):
+        lines.append(f"piece = {piece}")
+    return lines
+
+
+def finish(given: Script, to: Dialect, rank: str) -> list[str]:
+    """Lines that put the result where the plain collective would; `rank` is an expression for the caller's rank."""
+    if not given.proved:
+        return ["return buffer"]
+    lines = []
+    if given.undo is not None:
+        lines.append("buffer = buffer.reshape(PIECES, -1)[UNDO].reshape(-1)")
+    if given.goal is Collective.ALL_GATHER:
+        if given.pieces > parts(given):
+            lines.append(f"buffer = buffer.reshape({parts(given)}, -1)[:, : {to.size.format(x='part')}]")
+        return [*lines, "return buffer.reshape(-1, *part.shape[1:])"]
+    if given.goal is Collective.REDUCE_SCATTER:
+        return [*lines, "return buffer[: rows.shape[1]].reshape(-1, *values.shape[1:])"]
+    whole = "buffer" if given.pieces == 1 else f"buffer[: {to.size.format(x='values')}]"
+    write = f"values[...] = {whole}.reshape(values.shape)"
+    if given.goal is Collective.REDUCE:
+        return [*lines, f"if {rank} in ROOTS:", f"    {write}"]
+    if outside(given):
+        return [*lines, f"if {rank} not in OUTSIDE:", f"    {write}"]
+    return [*lines, write]
+
+
+def outside(given: Script) -> list[int]:
+    """Ranks of no goal group."""
+    return sorted(set(range(given.devices)) - {rank for group in given.goal_groups for rank in group})
+
+
+def root_of(move: Move) -> str:
+    """An expression for the root, a global rank, of the group whose ranks are `ranks`."""
+    if move.first_roots:
+        return "ranks[0]"
+    table = ", ".join(f"{group[0]}: {root}" for group, root in zip(move.groups, move.roots, strict=True))
+    return f"{{{table}}}[ranks[0]]"
+
+
+def lengths_of(move: Move) -> str:
+    """An expression for the pieces that a Broadcast's root holds, in the group whose ranks are `ranks`."""
+    if len(set(move.held)) == 1:
+        return str(move.held[0])
+    table = ", ".join(f"{group[0]}: {held}" for group, held in zip(move.groups, move.held, strict=True))
+    return f"{{{table}}}[ranks[0]]"
+
+
+def covers(given: Script, move: Move) -> bool:
+    """Whether every rank takes part."""
+    return len(move.members) == given.devices
+
+
+def step(given: Script, move: Move, lines: Sequence[str]) -> list[str]:
+    """A step: a comment, then its lines, for the ranks that take part."""
+    comment = f"# {move.step}. {move.collective} {move.name}: {show_groups(move.groups)}"
+    if covers(given, move):
+        return [comment, *lines]
+    return [comment, f'if "{move.name}" in groups:', *indented(lines)]
+
+
+def needs_rank(given: Script) -> bool:
+    """Whether only some ranks get a result."""
+    return given.proved and (given.goal is Collective.REDUCE or bool(outside(given)))
+
+
+def indented(lines: Sequence[str], by: int = 4) -> list[str]:
+    """The lines, further in; empty ones stay empty."""
+    return [" " * by + line if line else line for line in lines]
+
+
+def result_name(given: Script) -> str:
+    """The name of the generated function."""
+    return FUNCTION[given.goal]

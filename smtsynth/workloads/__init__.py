@@ -1,0 +1,1 @@
+"""Ready-made workloads: a model's shape and its parallel sizes to the reductions and traffic of a training step."""

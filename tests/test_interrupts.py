@@ -1,0 +1,104 @@
+"""An interrupt, wherever it comes, ends the work with the best so far, and what was not done is said."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_support import LONG, PROBLEM, SOLVE_ALL, Cli, environment, fits
+from conftest import A100, problem
+
+from smtsynth import Status, solve
+from smtsynth.search import compare as comparing
+from smtsynth.search import joint
+from smtsynth.search import solve as solving
+
+ASKED = problem(A100, (4, 16), (0,), 2**31)  # three placements, three different reductions
+
+
+def interrupt(*given: object, **more: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_while_the_graph_is_built(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    calls = []
+
+    def once(*given: object) -> None:
+        calls.append(given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solving, "class_graph", once)
+    found = solve(ASKED, jobs=jobs)
+    assert (found.status, found.reason) == (Status.FEASIBLE, "interrupted")
+    assert len(calls) == 1  # nothing is built after the interrupt
+    assert [one.status for one in found.placements] == [Status.FEASIBLE] * 3
+    assert all(one.cost is not None and one.cost <= one.allreduce for one in found.placements)
+
+
+def test_while_the_cheapest_path_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "cheapest_path", interrupt)
+    found = solve(ASKED, [[2, 2], [2, 8]])
+    assert (found.status, found.reason) == (Status.FEASIBLE, "interrupted")
+    assert found.program and found.lower_bound is not None and found.lower_bound <= (found.cost or 0)
+
+
+def test_while_the_joint_query_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(joint, "_encode", interrupt)
+    cli = Cli(tmp_path, monkeypatch, capfd)
+    ran = cli("solve", cli.put(PROBLEM), "--joint", "--json")
+    assert (ran.status, ran.data["status"], ran.data["reason"]) == (3, "feasible", "interrupted")
+
+
+def test_while_enumerating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(comparing, "enumerate_programs", interrupt)
+    cli = Cli(tmp_path, monkeypatch, capfd)
+    ran = cli("compare", cli.put(PROBLEM), "--json")
+    assert (ran.status, ran.data["agree"]) == (3, None)
+    assert [one["agree"] for one in ran.data["placements"]] == [None, None]
+    assert ran.data["placements"][1]["enumerate_seconds"] == 0.0
+    assert "interrupted" in cli("compare", cli.put(PROBLEM)).out
+
+
+@pytest.mark.parametrize("solver", ["z3", "cadical"])
+def test_a_memory_limit_beyond_what_a_solver_takes(solver: str) -> None:
+    assert solve(ASKED, [[2, 2], [2, 8]], solver=solver, memory_limit=10**30).status is Status.OPTIMAL
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize("wait", [0.6, 2.0])
+def test_with_several_jobs(tmp_path: Path, wait: float) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(LONG.replace("all: 512", "x: 64, y: 8").replace("[all]", "[x]"))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "smtsynth", "solve", str(file), "--jobs", "2", "--steps", "9", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
+    try:
+        time.sleep(wait)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)  # a hang, not a slow machine, runs into this
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert "Traceback" not in err
+    if not out:  # it came before the first placement
+        assert (child.returncode, err) == (3, "smtsynth: interrupted\n")
+        return
+    found = json.loads(out)
+    fits(found, SOLVE_ALL)
+    assert child.returncode == 3 and found["status"] in ("feasible", "unknown")
+    assert found["reason"] == "interrupted"
