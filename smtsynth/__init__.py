@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smtsynth.api import compare, enumerate_programs, lower, placements, simulate, solve
-    from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
+    from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError, VerificationError
     from smtsynth.interfaces.files import read_problem
     from smtsynth.model.lowering import Lowering
     from smtsynth.model.placement import Axis, Placement, count_placements
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "smtsynth.api": ("compare", "enumerate_programs", "lower", "placements", "simulate", "solve"),
-    "smtsynth.errors": ("InputError", "InternalError", "LimitReached", "SmtsynthError"),
+    "smtsynth.errors": ("InputError", "InternalError", "LimitReached", "SmtsynthError", "VerificationError"),
     "smtsynth.interfaces.files": ("read_problem",),
     "smtsynth.model.lowering": ("Lowering",),
     "smtsynth.model.placement": ("Axis", "Placement", "count_placements"),
@@ -59,6 +59,7 @@ __all__ = [
     "Solution",
     "Status",
     "System",
+    "VerificationError",
     "compare",
     "count_placements",
     "enumerate_programs",

@@ -28,6 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smtsynth.certify import elaborate as elaboration
+from smtsynth.certify import refutation
 from smtsynth.certify.elaborate import Lemma, drup, elaborate, follow, lrat
 from smtsynth.certify.lrat_check import check
 from smtsynth.certify.refutation import pack, refute
@@ -192,6 +193,37 @@ def test_limits_end_the_work(tmp_path: Path) -> None:
     with pytest.raises(LimitReached):
         refute(cnf, target, stop=stop)
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("finished", "stopped", "error", "said"),
+    [
+        (Finished("", "", -9, True, 1.0), False, LimitReached, "time limit"),
+        (Finished("", "", -9, False, 1.0), True, LimitReached, "stopped"),
+        (Finished("", "out of memory\n", 1, False, 1.0), False, LimitReached, "more than 4000000000 bytes"),
+        (Finished("", "ImportError: failed to map segment", 1, False, 1.0), False, LimitReached, "more than"),
+        (Finished("", "lemma 3 does not\nfollow", 1, False, 1.0), False, InternalError, "1: lemma 3 does not follow"),
+    ],
+)
+def test_how_the_elaboration_failed_is_said(
+    finished: Finished,
+    stopped: bool,
+    error: type[Exception],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stop = Event()
+
+    def run(*arguments: object) -> Finished:
+        if stopped:
+            stop.set()
+        return finished
+
+    monkeypatch.setattr(refutation, "run", run)
+    with pytest.raises(error, match=said):
+        refute(cnf_below(OPTIMUM), tmp_path / "proof.gz", stop=stop)
+    assert not (tmp_path / "proof.gz").exists()
 
 
 def test_stopping_from_outside() -> None:

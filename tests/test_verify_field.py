@@ -92,7 +92,7 @@ def test_each_explanation_shows_the_group(cli: Cli, name: str) -> None:
 def test_a_root_outside_its_group_is_bad_input(cli: Cli) -> None:
     ran = cli("verify", str(FOLDER / "root-local-index.yaml"))
     assert ran.status == 2 and not ran.out
-    assert ran.err.endswith("root-local-index.yaml:7: key steps[2]: root 0 is not in its group [2, 3]; expected a member\n")
+    assert ran.err.endswith("index.yaml:7: key steps[2]: root 0 is not in its group [2, 3]; expected a member\n")
     assert cli("verify", str(FOLDER / "root-local-index-fixed.yaml"), "--json").data == PROVED
 
 

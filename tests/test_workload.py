@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
 
 import pytest
 from conftest import A100, THREE
 
-from smtsynth import InputError, Level, Reduction, Status, System
+from smtsynth import InputError, Level, Limits, Reduction, Status, System
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
 from smtsynth.cost.traffic import traffic_cost
@@ -16,11 +17,13 @@ from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Placement, placements
 from smtsynth.model.program import Collective, default_steps
 from smtsynth.model.workload import Constraint, NamedReduction, Pattern, Traffic, Workload
+from smtsynth.search.changes import FACTORS, answer, changes
 from smtsynth.search.defaults import default_matrices, order_matrix
 from smtsynth.search.enumerate import StateGraph, enumerate_programs
 from smtsynth.search.loop import Resources
 from smtsynth.search.rows import RowTable, divisors, vectors
 from smtsynth.search.solve import Options
+from smtsynth.search.why import best_plain, defaults, innermost, runners_up
 from smtsynth.search.workload import Tables, best_matrix, conflict, lower_bound, solve_workload
 from smtsynth.solvers.outcome import Answer
 
@@ -86,7 +89,7 @@ def workloads(count: int) -> list[Workload]:
         for number in range(seeded.randint(1, 3)):
             over = seeded.sample(names, seeded.choice([1, 1, 2]))
             kind: str | dict[str, str] = seeded.choice(COLLECTIVES)
-            if len(over) == 2 and seeded.random() < 0.4:
+            if len(over) == 2 and len(system.levels) == 2 and seeded.random() < 0.4:
                 kind = {over[0]: "ReduceScatter", over[1]: "AllReduce"}
             payload = seeded.choice([64 * 1024, MIB, 37 * MIB + 1, 512 * MIB])
             reductions.append(NamedReduction(f"r{number}", Reduction(over, payload, kind), seeded.randint(1, 9)))
@@ -98,7 +101,7 @@ def workloads(count: int) -> list[Workload]:
         if seeded.random() < 0.4:
             level = seeded.choice([one.name for one in system.levels[:-1]])
             constraints.append(seeded.choice([Constraint(names[-1], inside=level), Constraint(names[0], unsplit=True)]))
-        found.append(Workload(system, axes, reductions, traffic, constraints))
+        found.append(Workload(system, axes, reductions, traffic, constraints, Limits(steps=4)))
     return found
 
 
@@ -224,21 +227,19 @@ def test_orders() -> None:
 
 @pytest.mark.parametrize("number", range(12))
 def test_default_matrices_number_devices_through_the_axes(number: int) -> None:
-    """Device ids are the mixed radix of axis coordinates in the default's order."""
+    """With the first axis outermost, device ids are the mixed radix of the axis coordinates."""
     workload = workloads(12)[number]
     rows = list(range(len(workload.axes)))
-    for inner in (rows, rows[::-1]):
-        matrix = order_matrix(workload.system, workload.axes, inner)
-        if matrix is None:
-            continue
-        step = 1
-        for row in inner:
-            one = NamedReduction("r", Reduction([workload.axes[row].name], MIB))
-            if workload.axes[row].size > 1:
-                lowering = lowering_of(workload.problem(one), Placement(workload.axes, matrix))
-                group = lowering.devices[0].tolist()
-                assert group == [step * n for n in range(workload.axes[row].size)]
-            step *= workload.axes[row].size
+    matrix = order_matrix(workload.system, workload.axes, rows[::-1])
+    step = 1
+    for row in rows[::-1] if matrix is not None else []:
+        assert matrix is not None
+        one = NamedReduction("r", Reduction([workload.axes[row].name], MIB))
+        if workload.axes[row].size > 1:
+            lowering = lowering_of(workload.problem(one), Placement(workload.axes, matrix))
+            group = lowering.devices[0].tolist()
+            assert group == [step * n for n in range(workload.axes[row].size)]
+        step *= workload.axes[row].size
     assert len(default_matrices(workload)) >= 2
 
 
@@ -281,3 +282,38 @@ def test_goals_of_a_workload_are_priced_by_their_collective() -> None:
         one = NamedReduction("r", Reduction(["data"], MIB, collective))
         workload = Workload(A100, {"data": 8, "tensor": 8}, [one])
         assert solve_workload(workload, Options(), Resources()).cost == BRUTE.best(workload)
+
+
+def test_changes_are_where_the_lines_cross() -> None:
+    """Between two changes the answer found stays the best; just beyond them the next one is."""
+    one = NamedReduction("grads", Reduction(["data"], 4 * MIB))
+    two = NamedReduction("acts", Reduction(["tensor"], 64 * MIB, "ReduceScatter"), 3)
+    workload = Workload(THREE, {"data": 8, "tensor": 8}, [one, two], limits=Limits(steps=5))
+    pieces = changes(workload, Options(), Resources())
+    assert len(pieces) >= 3, "no change found"
+    assert [piece.start for piece in pieces] == sorted({piece.start for piece in pieces})
+    for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
+        end = after.start if after is not None else FACTORS[1]
+        for factor in ((piece.start * 3 + end) / 4, (piece.start + end) / 2, (piece.start + end * 3) / 4):
+            best = answer(workload, factor, Options(), Resources())
+            assert best is not None and abs(best.at(factor) - piece.at(factor)) < Fraction(1, 10**6)
+        if after is not None:
+            assert piece.at(after.start) == after.at(after.start) and piece.slope > after.slope
+
+
+def test_why_names_costs_that_brute_force_has() -> None:
+    workload = demand()
+    tables = Tables(workload, Options())
+    best = best_matrix(tables, (), (), Resources())
+    assert best.matrix is not None
+    every = sorted(BRUTE.step(workload, one) for one in placements(workload.system, workload.axes))
+    assert [one.cost for one in runners_up(tables, best.matrix, 2, Resources())] == every[1:3]
+    for one in defaults(tables, Resources()):
+        assert one.matrix is not None
+        assert one.cost == BRUTE.step(workload, Placement(workload.axes, one.matrix))
+    for axis, one in innermost(tables, best.matrix, Resources()):
+        row = workload.row(axis)
+        allowed = [p for p in placements(workload.system, workload.axes) if p.matrix[row][-1] == 8]
+        assert one.cost == min(BRUTE.step(workload, placement) for placement in allowed)
+    alone = best_plain(tables, best.matrix, Resources())
+    assert alone.plain is not None and alone.plain >= (best.cost or 0)

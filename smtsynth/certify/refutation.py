@@ -19,7 +19,7 @@ from smtsynth.certify.elaborate import Literals, Proof, elaborate, lrat, read_dr
 from smtsynth.errors import InternalError, LimitReached
 from smtsynth.solvers.drup import DEFAULT_MEMORY, ProofKind, prove, solver_version
 from smtsynth.solvers.outcome import Answer
-from smtsynth.solvers.process import run
+from smtsynth.solvers.process import Finished, run
 
 READERS: dict[str, Callable[[Iterable[Literals], Iterable[str]], Proof]] = {
     ProofKind.LRAT: read_lrat,
@@ -67,13 +67,7 @@ def refute(
         command = [sys.executable, "-m", "smtsynth.certify.refutation", str(cnf), str(raw), kind, str(packed)]
         left = None if seconds is None else seconds - (perf_counter() - start)
         finished = run([*command, str(said), str(memory)], left, stop, lambda: _tell(progress, said))
-        if finished.late:
-            raise LimitReached("no proof: the elaboration reached the time limit")
-        if finished.status:
-            reason = " ".join(finished.errors.split())[-400:]
-            if "out of memory" in reason:
-                raise LimitReached(f"no proof: the elaboration needs more than {memory} bytes")
-            raise InternalError(f"the elaboration ended with status {finished.status}: {reason}")
+        _raise_if_failed(finished, memory, stop)
         target.write_bytes(packed.read_bytes())
         return Refutation(
             solver_version(),
@@ -82,6 +76,18 @@ def refute(
             outcome.seconds,
             finished.seconds,
         )
+
+
+def _raise_if_failed(finished: Finished, memory: int, stop: Event | None) -> None:
+    reason = " ".join(finished.errors.split())[-400:]
+    if finished.late:
+        raise LimitReached("no proof: the elaboration reached the time limit")
+    if finished.status and stop is not None and stop.is_set():
+        raise LimitReached("no proof: the elaboration was stopped")
+    if finished.status and any(word in reason for word in ("out of memory", "MemoryError", "failed to map")):
+        raise LimitReached(f"no proof: the elaboration needs more than {memory} bytes")
+    if finished.status:
+        raise InternalError(f"the elaboration ended with status {finished.status}: {reason}")
 
 
 def _tell(progress: Callable[[str], None], said: Path) -> None:

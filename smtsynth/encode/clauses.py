@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from smtsynth.errors import LimitReached
 
@@ -15,17 +16,22 @@ Literal = int
 Clause = tuple[Literal, ...]
 
 MAX_CLAUSES = 20_000_000
+LOOK_EVERY = 4096  # clauses between looks at the limits
 
 
 @dataclass
 class Clauses:
-    """Clauses under construction. `without` names families that are left out (for mutation tests)."""
+    """Clauses under construction. `without` names families that are left out (for mutation tests).
+
+    Adding raises LimitReached past `deadline` (of perf_counter) or MAX_CLAUSES.
+    """
 
     without: frozenset[str] = frozenset()
     names: dict[Hashable, int] = field(default_factory=dict)
     clauses: dict[Clause, None] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
     count: int = 0
+    deadline: float | None = None
     _guard: Clause = ()
     _skip: bool = False
     _scope: tuple[Hashable, ...] = ()
@@ -80,8 +86,14 @@ class Clauses:
             if one == -two:
                 return
         self.clauses[clause] = None
+        if len(self.clauses) % LOOK_EVERY == 0:
+            self._look()
+
+    def _look(self) -> None:
         if len(self.clauses) > MAX_CLAUSES:
             raise LimitReached(f"the constraints need more than {MAX_CLAUSES} clauses")
+        if self.deadline is not None and perf_counter() > self.deadline:
+            raise LimitReached("the time limit was reached")
 
     def imply(self, premises: Iterable[Literal], *conclusion: Literal) -> None:
         """If all `premises` hold, one of `conclusion` does."""

@@ -72,9 +72,10 @@ class MatrixVariables:
     def equals(self, rows: Sequence[int], level: int, product: int) -> list[Literal]:
         """Literals that together say: the entries of `rows` at `level` multiply to `product`."""
         result = []
-        for prime in self.primes:
+        for prime in dict.fromkeys((*self.primes, *prime_exponents(product))):
             wanted = prime_exponents(product).get(prime, 0)
-            number = total(self.clauses, [self.exponent(row, level, prime) for row in rows])
+            entries = [self.exponent(row, level, prime) for row in rows] if prime in self.primes else []
+            number = total(self.clauses, entries)
             if wanted > len(number):
                 never = self.clauses.var("never")
                 self.clauses.add(-never)

@@ -151,9 +151,7 @@ def launch(folder: Path, backend: str, ranks: int, programs: int, patience: floa
         _end(watch, started)
 
 
-def _follow(
-    watch: Watch, started: Sequence[subprocess.Popen[bytes]], programs: int, patience: float
-) -> Stop | None:
+def _follow(watch: Watch, started: Sequence[subprocess.Popen[bytes]], programs: int, patience: float) -> Stop | None:
     seen, since = 0, time.monotonic()
     while True:
         over = [process.poll() for process in started]

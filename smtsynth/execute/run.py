@@ -79,8 +79,7 @@ def run_scripts(
     for script in scripts:
         if script.devices != ranks:
             raise InputError(f"programs for {ranks} and {script.devices} ranks", expected="one number in a launch")
-    if not 2 <= ranks <= MAX_RANKS:
-        raise InputError(f"{ranks} processes", expected=f"2 to {MAX_RANKS} on one machine")
+    check_ranks(ranks)
     if not 1 <= elements <= MAX_ELEMENTS // ranks:
         raise InputError(f"{elements} elements", expected=f"1 to {MAX_ELEMENTS // ranks}")
     if not patience > 0:
@@ -92,6 +91,12 @@ def run_scripts(
         _write_job(folder, backend, trials, written, patience)
         stop = launch(folder, backend, ranks, len(trials), patience)
         return [_ran(folder, backend, number, trial, stop) for number, trial in enumerate(trials)]
+
+
+def check_ranks(ranks: int) -> None:
+    """InputError unless so many processes are sane on one machine."""
+    if not 2 <= ranks <= MAX_RANKS:
+        raise InputError(f"{ranks} processes", expected=f"2 to {MAX_RANKS} on one machine")
 
 
 def _write_job(folder: Path, backend: str, trials: Sequence[Trial], texts: Sequence[str], patience: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from smtsynth.meaning.buffers import run, trace
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Collective, Program
-from smtsynth.model.schedule import Group, Schedule
+from smtsynth.model.schedule import Entry, Group, Schedule
 from smtsynth.verify.placed import lowered
 
 
@@ -44,3 +45,9 @@ def _assigned(schedule: Schedule) -> Schedule:
     if schedule.goal.split:
         return replace(schedule, goal=replace(schedule.goal, split=split))
     return replace(schedule, goal=replace(schedule.goal, groups=split))
+
+
+def replica_script(lowering: Lowering, program: Program) -> Script:
+    """The script of one replica on its own: ranks are the synthesis devices 0 to k - 1, the goal an AllReduce of all."""
+    steps = tuple((Entry(step.collective, tuple(map(tuple, lowering.groups(step).tolist()))),) for step in program)
+    return script(Schedule(math.prod(lowering.sizes), steps), program, lowering)

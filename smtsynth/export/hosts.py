@@ -75,7 +75,9 @@ def host_level(grid: Grid, name: str | None = None) -> int:
             return levels.index(word)
     if len(levels) <= 2:
         return 0
-    raise InputError("no level is called node", where="--host-level", expected=f"the level of hosts: {', '.join(levels)}")
+    raise InputError(
+        "no level is called node", where="--host-level", expected=f"the level of hosts: {', '.join(levels)}"
+    )
 
 
 def expand_hosts(text: str, where: str = "--hosts") -> list[tuple[str, int | None]]:

@@ -74,7 +74,9 @@ class _Writer:
             lines.append(f"{x} = jnp.where({self.chosen(senders)}, {x}, 0)")
         lines.append(f"{x} = jax.lax.psum({x}, axis, axis_index_groups={where})")
         if move.collective is Collective.REDUCE and self.checked:
-            lines.append(f"{x} = jnp.where({self.chosen(sorted(silent))}, {NOTHING}, {x})  # what Reduce leaves undefined")
+            lines.append(
+                f"{x} = jnp.where({self.chosen(sorted(silent))}, {NOTHING}, {x})  # what Reduce leaves undefined"
+            )
         return lines
 
     def move(self, move: Move) -> list[str]:

@@ -46,7 +46,9 @@ class Grid:
     def ids(self) -> Ids:
         """Device ids, shape (*axis sizes): ids[c0, c1, …] is the device with these axis coordinates."""
         if self.system.devices > MAX_LISTED:
-            raise InputError(f"{self.system.devices} devices are too many to write out", expected=f"at most {MAX_LISTED}")
+            raise InputError(
+                f"{self.system.devices} devices are too many to write out", expected=f"at most {MAX_LISTED}"
+            )
         every = lower(self.system, self.placement, range(len(self.axes)), "rows")
         return every.devices.reshape(self.shape)
 

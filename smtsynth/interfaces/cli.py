@@ -15,6 +15,8 @@ import click
 from click.core import ParameterSource
 
 from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
+from smtsynth.interfaces.export import export
+from smtsynth.interfaces.run import run as run_command
 from smtsynth.interfaces.verify import verify
 from smtsynth.interfaces.workload_cli import workload
 
@@ -337,6 +339,8 @@ def presets(name: str | None, as_json: bool) -> None:
 
 cli.add_command(verify)
 cli.add_command(workload)
+cli.add_command(export)
+cli.add_command(run_command)
 
 
 def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resources, Placement | None]:

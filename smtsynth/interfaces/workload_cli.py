@@ -28,7 +28,7 @@ def _options(shape: type[Dense]) -> Callable[[Any], Any]:
 
     def wrap(command: Any) -> Any:
         own = [
-            click.option("--like", metavar="MODEL", help="Start from the shape of a published model; see below."),
+            click.option("--like", metavar="MODEL", help="Start from the shape of a published model; see above."),
             *(_option(one) for one in (*fields(shape), *fields(Training), *fields(Sizes))),
             click.option("--system", default="dgx-h100", show_default=True, help="A preset, or a file with a system."),
             click.option("--size", "size", multiple=True, metavar="LEVEL=N", help="Another size of a preset's level."),

@@ -29,9 +29,9 @@ from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.system import MAX_DEVICES
 from smtsynth.model.units import exact_text
 from smtsynth.model.workload import MAX_COUNT, Constraint, NamedReduction, Pattern, Traffic, Workload
-from smtsynth.workloads.common import Step
 from smtsynth.workloads.known import MODELS, SHAPES, shape_of, step_of, training_of
 from smtsynth.workloads.shape import MOST, Sizes, Training, is_flag
+from smtsynth.workloads.step import Step
 
 __all__ = ["is_workload", "read_problem_or_workload", "read_workload", "workload_of", "workload_text"]
 

@@ -137,15 +137,15 @@ class Workload:
             raise InputError("a workload has no reductions", expected="at least one")
         found = check_axes(axes_of(axes), system)
         known, levels = [axis.name for axis in found], [level.name for level in system.levels]
-        names = [one.name for one in (*reductions, *traffic)]
+        names = [one.name for one in reductions] + [flow.name for flow in traffic]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"two reductions are named {name!r}", expected="a name of its own for each")
         for reduction in reductions:
             for axis in reduction.reduction.over:
                 _known(axis, known, f"reduction {reduction.name!r}: over")
-        for one in traffic:
-            _known(one.axis, known, f"traffic {one.name!r}: axis")
+        for flow in traffic:
+            _known(flow.axis, known, f"traffic {flow.name!r}: axis")
         for constraint in constraints:
             _known(constraint.axis, known, "constraints: axis")
             for level in (constraint.inside, constraint.level):

@@ -31,11 +31,11 @@ class _Term:
 
 
 def _all(parts: Iterable[str]) -> str:
-    return f"(and true {' '.join(parts)})"
+    return f"(and true true {' '.join(parts)})"
 
 
 def _any(parts: Iterable[str]) -> str:
-    return f"(or false {' '.join(parts)})"
+    return f"(or false false {' '.join(parts)})"
 
 
 def _times(order: Order, bounded: bool) -> list[str]:

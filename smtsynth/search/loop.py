@@ -14,6 +14,8 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from smtsynth.encode.choice import Choice
+from smtsynth.encode.clauses import Clauses
+from smtsynth.errors import LimitReached
 from smtsynth.model.program import Program
 from smtsynth.search.replay import Replay
 from smtsynth.solvers.outcome import Answer, Outcome
@@ -59,7 +61,9 @@ class Resources:
 class Task(Protocol):
     """A synthesis task, as the loop sees it."""
 
-    def encode(self, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Program]) -> Choice:
+    def encode(
+        self, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Program], clauses: Clauses | None = None
+    ) -> Choice:
         """Constraints on programs that cost less than `bound` ns."""
         ...
 
@@ -167,7 +171,10 @@ def _ask(
         return Outcome(Answer.UNKNOWN, reason="interrupted"), None
     if left is not None and left <= 0:
         return Outcome(Answer.UNKNOWN, reason="the time limit was reached"), None
-    choice = task.encode(bound, mixed, blocked)
+    try:
+        choice = task.encode(bound, mixed, blocked, Clauses(deadline=resources.deadline))
+    except LimitReached as limit:
+        return Outcome(Answer.UNKNOWN, reason=str(limit), seconds=perf_counter() - start), None
     outcome = solve_dimacs(
         choice.clauses.dimacs(), resources.solver, resources.left(), resources.memory, resources.interrupted
     )

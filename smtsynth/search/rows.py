@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from smtsynth.errors import InternalError
 from smtsynth.model.lowering import lower, lowering_of
 from smtsynth.model.placement import Axis, Matrix, Placement, prime_exponents
 from smtsynth.model.problem import Problem, Reduction
-from smtsynth.model.program import Collective
+from smtsynth.model.program import Collective, Program
 from smtsynth.model.system import System
 from smtsynth.search.loop import Resources, first_that_replays
 from smtsynth.search.solve import Options, first_programs, plain_cost, task_of
@@ -52,10 +53,14 @@ def divisors(number: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of a row, in nanoseconds: no program costs less than `low`; one costs `high` (None: not looked)."""
+    """What is known of a row, in nanoseconds: no program costs less than `low`; `program` costs `high`.
+
+    high None: not looked at yet.
+    """
 
     low: int
     high: int | None = None
+    program: Program = ()
 
     @property
     def exact(self) -> bool:
@@ -118,8 +123,9 @@ class RowTable:
                 task = task_of(lowering, problem, self.options)
                 first, below = first_programs(task, self.options, resources)
                 best = first_that_replays(task, first)
-                high = None if best is None else task.cost(best[0])
-                self.known[row] = Bounds(max(found.low, below or 0), high)
+                if best is None:
+                    raise InternalError(f"no scheme reaches the goal on row {row.factors}")
+                self.known[row] = Bounds(max(found.low, below or 0), task.cost(best[0]), best[0])
             else:
                 self.known[row] = Bounds(0, 0)
         return self.known[row]

@@ -21,7 +21,7 @@ from smtsynth.model.placement import Matrix, Placement
 from smtsynth.model.workload import Constraint, NamedReduction, Traffic, Workload
 from smtsynth.search.defaults import default_matrices
 from smtsynth.search.loop import Query, Resources, Status
-from smtsynth.search.rows import Bounds, Row, RowTable, vectors
+from smtsynth.search.rows import Row, RowTable, vectors
 from smtsynth.search.solution import Solution
 from smtsynth.search.solve import Options, solve_lowering
 from smtsynth.solvers.outcome import Answer, Outcome
@@ -110,8 +110,10 @@ class Tables:
         done = sum(bounds.high is not None for table in self.tables for bounds in table.known.values())
         return done, sum(len(table.rows()) for table in self.tables)
 
-    def encode(self, bound: int | None, price: Callable[[Bounds], int], without: Iterable[Matrix]) -> MatrixVariables:
-        """Matrices that obey the constraints, cost less than `bound`, and are none of `without`."""
+    def encode(
+        self, bound: int | None, price: Callable[[RowTable, Row], int], without: Iterable[Matrix]
+    ) -> MatrixVariables:
+        """Matrices that obey the constraints, cost less than `bound` by `price`, and are none of `without`."""
         matrix = encode_matrix(self.workload, self.workload.constraints)
         for other in without:
             matrix.block(Placement(self.workload.axes, other))
@@ -119,7 +121,7 @@ class Tables:
             costs = Costs(matrix.clauses, len(self.tables) + len(self.flows), bound)
             for number, (one, table) in enumerate(zip(self.workload.reductions, self.tables, strict=True), 1):
                 for row in table.rows():
-                    costs.charge(number, _is(matrix, table, row), one.count * price(table.bounds(row)))
+                    costs.charge(number, _is(matrix, table, row), one.count * price(table, row))
             for number, (flow, known) in enumerate(
                 zip(self.workload.traffic, self.flows, strict=True), len(self.tables) + 1
             ):
@@ -137,6 +139,22 @@ def achieved(table: RowTable, row: Row) -> int:
     if high is None:
         raise InternalError(f"no program is known for row {row.factors}")
     return high
+
+
+def expected(table: RowTable, row: Row) -> int:
+    """What a row is expected to cost: its program's cost once looked at, else its lower bound."""
+    bounds = table.bounds(row)
+    return bounds.low if bounds.high is None else bounds.high
+
+
+def lowest(table: RowTable, row: Row) -> int:
+    """What no program of a row costs less than."""
+    return table.bounds(row).low
+
+
+def plain(table: RowTable, row: Row) -> int:
+    """What plain collectives cost on a row."""
+    return table.plain(row)
 
 
 def _is(matrix: MatrixVariables, table: RowTable, row: Row) -> list[int]:
@@ -205,17 +223,30 @@ class BestMatrix:
     queries: tuple[Query, ...]
 
 
-def best_matrix(tables: Tables, first: Iterable[Matrix], without: Sequence[Matrix], resources: Resources) -> BestMatrix:
-    """The cheapest matrix but for those of `without`: the solver proposes, the tables look, until it refutes."""
+def best_matrix(
+    tables: Tables,
+    first: Iterable[Matrix],
+    without: Sequence[Matrix],
+    resources: Resources,
+    price: Callable[[RowTable, Row], int] = expected,
+) -> BestMatrix:
+    """The cheapest matrix but for those of `without`: the solver proposes, the tables look, until it refutes.
+
+    price: `expected`, or another that needs no look (`plain`).
+    """
     best: tuple[int, Matrix] | None = None
     queries: list[Query] = []
+
+    def cost_of(matrix: Matrix) -> int:
+        return tables.look(matrix, resources) if price is expected else tables.total(matrix, price)
+
     try:
         for matrix in first:
-            cost = tables.look(matrix, resources)
+            cost = cost_of(matrix)
             best = min(best or (cost, matrix), (cost, matrix))
         while True:
             start, bound = perf_counter(), None if best is None else best[0]
-            variables = tables.encode(bound, _expected, without)
+            variables = tables.encode(bound, price, without)
             outcome = _ask(variables, resources)
             queries.append(Query(bound, outcome.answer, perf_counter() - start))
             if outcome.answer is Answer.UNKNOWN:
@@ -223,7 +254,7 @@ def best_matrix(tables: Tables, first: Iterable[Matrix], without: Sequence[Matri
             if outcome.answer is Answer.UNSAT:
                 return BestMatrix(best and best[1], best and best[0], True, None, tuple(queries))
             matrix = variables.decode(outcome.true)
-            cost = tables.look(matrix, resources)
+            cost = cost_of(matrix)
             if best is None or cost < best[0]:
                 best = (cost, matrix)
                 resources.progress(f"a placement of {cost / 1e6:.6g} ms a step; {tables.looked_at()[0]} rows looked at")
@@ -238,15 +269,6 @@ def _ended(best: tuple[int, Matrix] | None, reason: str | None, queries: Sequenc
     return BestMatrix(best and best[1], best and best[0], False, reason, tuple(queries))
 
 
-def _expected(bounds: Bounds) -> int:
-    """What a row is expected to cost: its program's cost once looked at, else its lower bound."""
-    return bounds.low if bounds.high is None else bounds.high
-
-
-def _low(bounds: Bounds) -> int:
-    return bounds.low
-
-
 def lower_bound(tables: Tables, cost: int, resources: Resources) -> tuple[int, list[Query]]:
     """The largest bound the solver refutes by the rows' lower bounds alone, by bisection down from `cost`."""
     queries: list[Query] = []
@@ -254,7 +276,7 @@ def lower_bound(tables: Tables, cost: int, resources: Resources) -> tuple[int, l
     bound = cost
     while refuted < bound < possible:
         start = perf_counter()
-        answer = _ask(tables.encode(bound, _low, ()), resources).answer
+        answer = _ask(tables.encode(bound, lowest, ()), resources).answer
         queries.append(Query(bound, answer, perf_counter() - start))
         if answer is Answer.UNKNOWN:
             break

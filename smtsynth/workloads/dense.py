@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from smtsynth.errors import InputError
 from smtsynth.workloads.common import (
-    Step,
     Unit,
     check_sizes,
     context,
@@ -15,6 +14,7 @@ from smtsynth.workloads.common import (
     weights,
 )
 from smtsynth.workloads.shape import Dense, Sizes, Training
+from smtsynth.workloads.step import Step
 
 
 def dense_step(shape: Dense, sizes: Sizes, training: Training) -> Step:

@@ -7,10 +7,10 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from smtsynth.errors import InputError
-from smtsynth.workloads.common import Step
 from smtsynth.workloads.dense import dense_step
 from smtsynth.workloads.moe import moe_step
 from smtsynth.workloads.shape import Dense, Mixture, Sizes, Training
+from smtsynth.workloads.step import Step
 
 Record = TypeVar("Record", Dense, Training)
 SHAPES: dict[str, type[Dense]] = {"dense": Dense, "moe": Mixture}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from smtsynth.model.program import Collective
 from smtsynth.model.workload import Pattern
 from smtsynth.workloads.common import (
-    Part,
-    Step,
     Unit,
     activations,
     check_sizes,
@@ -15,13 +13,12 @@ from smtsynth.workloads.common import (
     micro_batches,
     passes,
     pipeline,
-    reduction,
     stage_layers,
     tensor,
-    traffic,
     weights,
 )
 from smtsynth.workloads.shape import Mixture, Sizes, Training, divides
+from smtsynth.workloads.step import Part, Step, reduction, traffic
 
 
 def moe_step(shape: Mixture, sizes: Sizes, training: Training) -> Step:

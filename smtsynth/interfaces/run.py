@@ -1,0 +1,197 @@
+"""The command `run`: programs and schedules executed on processes of this machine, every element compared."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smtsynth.errors import InputError
+
+if TYPE_CHECKING:
+    from smtsynth.execute.run import Ran
+    from smtsynth.export.script import Script
+    from smtsynth.interfaces.sources import Sources
+    from smtsynth.model.lowering import Lowering
+    from smtsynth.model.problem import Problem
+    from smtsynth.model.program import Program
+
+MAX_PROGRAMS = 5000
+OUTCOMES = ("right", "wrong", "hang", "error", "not run")
+MAX_ROWS = 40
+BACKENDS = {"mpi": "MPI (mpi4py)", "gloo": "torch.distributed over gloo", "jax": "JAX on forced host devices"}
+
+
+@click.command()
+@click.argument("sources", nargs=-1, metavar="[PROBLEM] [FILE]...")
+@click.option("--backend", metavar="mpi|gloo|jax", default="mpi", show_default=True, help="What runs it.")
+@click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[1,4],[2,1]]'.")
+@click.option("--hierarchy", help="Synthesis hierarchy of programs. Default: reduction.")
+@click.option("--all", "everything", is_flag=True, help="All programs of the placement, in one launch.")
+@click.option("--sample", metavar="N", type=click.IntRange(1), help="With --all: a seeded sample of so many of them.")
+@click.option(
+    "--instruction-set", metavar="p2|full", default="full", show_default=True, help="With --all: which programs."
+)
+@click.option(
+    "--steps", type=int, help="With --all: the step limit. Default: the problem's, else 5 or 2D-1, the larger."
+)
+@click.option("--elements", type=int, default=1021, show_default=True, help="Elements of the buffer of each process.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the data and of the sample.")
+@click.option(
+    "--time-limit", metavar="S", type=float, default=60, show_default=True, help="Seconds without progress: a hang."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Run programs and schedules for real, on 2 to 16 processes, and compare every element with the goal.
+
+    FILE is a schedule, or a program of PROBLEM: a file, the output of `solve --json`, or short text. What runs is
+    what `export` writes; a schedule that is wrong runs too, and is said to be wrong by rank and chunk.
+
+    Exit status: 0 all right, 1 something wrong, 2 bad input, 3 a hang or an error that ended the launch.
+
+    \b
+    Examples:
+      smtsynth run schedule.yaml
+      smtsynth run problem.yaml answer.json --backend gloo
+      smtsynth run problem.yaml --placement '[[2,4]]' --all
+    """
+    from smtsynth.execute.launch import check_backend
+    from smtsynth.execute.run import run_scripts
+    from smtsynth.interfaces.sources import Sources
+
+    check_backend(given["backend"])
+    asked = Sources.of(sources, given["placement"], given["hierarchy"])
+    scripts = _scripts(asked, given)
+    ran = run_scripts(
+        scripts,
+        given["backend"],
+        elements=given["elements"],
+        seed=abs(given["seed"]),
+        patience=given["time_limit"],
+    )
+    outcomes = {one.outcome for one in ran}
+    status = 3 if outcomes & {"hang", "error", "not run"} else 0
+    status = 1 if "wrong" in outcomes else status
+    if as_json:
+        data = {
+            "backend": given["backend"],
+            "processes": scripts[0].devices,
+            "elements": given["elements"],
+            "programs": [_data(one) for one in ran],
+        }
+        sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+    else:
+        _report(ran, given)
+    sys.exit(status)
+
+
+def _scripts(asked: Sources, given: dict[str, Any]) -> list[Script]:
+    """What is to be run."""
+    from smtsynth.execute.run import check_ranks
+    from smtsynth.export.goals import script_of
+    from smtsynth.model.problem import Problem
+
+    if not given["everything"]:
+        for option in ("sample", "steps"):
+            if given[option] is not None:
+                raise InputError("comes without --all", where=f"--{option}", expected="--all beside it")
+        if not asked.files:
+            raise InputError("no program to run", expected="a program or schedule FILE, or --all")
+        return [asked.script(name, check_ranks) for name in asked.files]
+    if asked.files:
+        raise InputError("comes with files", where="--all", expected="one of the two")
+    lowering = asked.lowering()
+    assert isinstance(asked.problem, Problem)
+    check_ranks(asked.problem.system.devices)
+    programs = _programs(asked.problem, lowering, given)
+    if given["sample"] is not None and given["sample"] < len(programs):
+        programs = random.Random(given["seed"]).sample(programs, given["sample"])
+    return [script_of(asked.problem, lowering, program) for program in programs]
+
+
+def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> list[Program]:
+    """All programs of the placement, cheapest first."""
+    from smtsynth.cost.models import cost_model_of
+    from smtsynth.cost.prices import Prices
+    from smtsynth.meaning.goals import target_of
+    from smtsynth.model.problem import Limits
+    from smtsynth.model.program import default_steps, instruction_set
+    from smtsynth.search.enumerate import StateGraph, cheapest_programs
+
+    try:
+        Limits(steps=given["steps"])
+        instruction_set(1, given["instruction_set"])
+    except InputError as error:
+        where = None if error.where is None else f"--{error.where}"
+        raise InputError(error.what, where=where or "--instruction-set", expected=error.expected) from None
+    limit = given["steps"] or problem.limits.steps or default_steps(lowering.depth)
+    target = target_of(lowering, problem.reduction.collective, problem.split)
+    prices = Prices(cost_model_of(problem.cost_model), lowering, problem.reduction.payload, target.collective)
+    found = cheapest_programs(StateGraph(target, given["instruction_set"]), prices, limit)
+    programs = [program for _, program in islice(found, MAX_PROGRAMS + 1)]
+    if len(programs) > MAX_PROGRAMS:
+        raise InputError(
+            f"there are more than {MAX_PROGRAMS} programs of at most {limit} steps", expected="fewer: --steps N"
+        )
+    return programs
+
+
+def _data(one: Ran) -> dict[str, Any]:
+    """A program's outcome as JSON data."""
+    said = one.script.verdict
+    return {
+        "program": one.script.wording,
+        "outcome": one.outcome,
+        "reason": one.reason or None,
+        "rank": one.rank,
+        "chunk": one.chunk,
+        "waiting": [{"rank": rank, "where": where} for rank, where in one.waiting],
+        "verify": {"verdict": said.verdict, "device": said.device, "chunk": said.chunk},
+        "agree": one.agrees,
+    }
+
+
+def _report(ran: list[Ran], given: dict[str, Any]) -> None:
+    """The outcome for people: the counts first, then what is not right, one by one."""
+    from rich.markup import escape
+
+    from smtsynth.interfaces.layout import Table, console
+    from smtsynth.model.program import Collective
+
+    out = console()
+    script = ran[0].script
+    counts = Counter(one.outcome for one in ran)
+    said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    what = f"{len(ran)} programs" if len(ran) > 1 else script.wording or "the schedule"
+    out.print(
+        f"[bold]{said}[/]: {escape(what)} on {script.devices} processes by {BACKENDS[given['backend']]}, "
+        f"{given['elements']} elements each, every one compared",
+        soft_wrap=True,
+    )
+    kinds = {move.collective for one in ran for move in one.script.moves}
+    if given["backend"] == "jax" and kinds & {Collective.REDUCE, Collective.BROADCAST}:
+        out.print("JAX has no Reduce, and no Broadcast on CPUs: both ran as sums.")
+    rows = Table(("outcome", "what happened", "program"), below={"program": ""})
+    bad = [one for one in ran if one.outcome not in ("right", "not run")]
+    for one in bad[:MAX_ROWS]:
+        rows.add_row(one.outcome, one.reason, one.script.wording or "the schedule")
+    if bad:
+        out.print(rows)
+    if len(bad) > MAX_ROWS:
+        out.print(f"… {len(bad) - MAX_ROWS} more; see --json")
+    for one in bad:
+        verdict = one.script.verdict
+        if one.outcome == "wrong" and one.agrees:
+            out.print(f"verify says the same: {escape(verdict.reason)}", soft_wrap=True)
+    for one in ran:
+        if one.agrees is False:
+            verdict = one.script.verdict
+            text = (
+                f"verify says otherwise ({verdict.verdict}: {verdict.reason}): one of the two is a bug, please report"
+            )
+            out.print(escape(text), soft_wrap=True)

@@ -1,0 +1,82 @@
+"""Why a workload's placement is the best: runners-up, common defaults, which axis innermost, placement alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from smtsynth.model.placement import Matrix
+from smtsynth.model.workload import Constraint, Workload
+from smtsynth.search.defaults import default_matrices
+from smtsynth.search.loop import Resources
+from smtsynth.search.workload import Tables, best_matrix, plain
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A placement for the tables of `why`: what it is, its matrix (None: no matrix says it), and its step's cost.
+
+    cost: nanoseconds with the best programs; plain: with plain collectives; broken: constraints it does not obey.
+    """
+
+    name: str
+    matrix: Matrix | None
+    cost: int | None
+    plain: int | None
+    broken: tuple[Constraint, ...] = ()
+
+
+def choice(tables: Tables, name: str, matrix: Matrix | None, resources: Resources) -> Choice:
+    """A placement with its costs."""
+    if matrix is None:
+        return Choice(name, None, None, None)
+    broken = tuple(tables.workload.broken(matrix))
+    return Choice(name, matrix, tables.look(matrix, resources), tables.total(matrix, plain), broken)
+
+
+def runners_up(tables: Tables, winner: Matrix, count: int, resources: Resources) -> list[Choice]:
+    """The next best placements after the winner."""
+    seen, found = [winner], []
+    for number in range(count):
+        best = best_matrix(tables, (), seen, resources)
+        if best.matrix is None:
+            break
+        seen.append(best.matrix)
+        found.append(choice(tables, f"runner-up {number + 1}", best.matrix, resources))
+    return found
+
+
+def defaults(tables: Tables, resources: Resources) -> list[Choice]:
+    """What common defaults cost."""
+    return [choice(tables, name, matrix, resources) for name, matrix in default_matrices(tables.workload)]
+
+
+def best_plain(tables: Tables, winner: Matrix, resources: Resources) -> Choice:
+    """The best placement if all collectives stay plain: what placement alone brings."""
+    best = best_matrix(tables, (winner,), (), resources, plain)
+    return choice(tables, "the best placement for plain collectives", best.matrix, resources)
+
+
+def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tuple[str, Choice]]:
+    """Per axis: the best placement that has as much of that axis as fits in the innermost level."""
+    workload, system = tables.workload, tables.workload.system
+    found = []
+    for row, axis in enumerate(workload.axes):
+        most = math.gcd(axis.size, system.sizes[-1])
+        if axis.size == 1:
+            continue
+        pinned = Constraint(axis.name, level=system.levels[-1].name, factor=most)
+        asked = replace_constraints(workload, (*workload.constraints, pinned))
+        inside = Tables(asked, tables.options)
+        inside.tables = tables.tables  # the rows' costs don't depend on constraints
+        first = [winner] if winner[row][-1] == most else []
+        best = best_matrix(inside, first, (), resources)
+        found.append(
+            (axis.name, choice(inside, f"{axis.name} innermost ({most} at {pinned.level})", best.matrix, resources))
+        )
+    return found
+
+
+def replace_constraints(workload: Workload, constraints: tuple[Constraint, ...]) -> Workload:
+    """The same workload under other constraints."""
+    return Workload(workload.system, workload.axes, workload.reductions, workload.traffic, constraints, workload.limits)
