@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from cli_support import Cli
+from cli_support import ROOT, Cli, environment
 from conftest import problem
 from verify_support import AG, AR, REDUCE, RS, random_schedule
 
@@ -243,6 +245,25 @@ def test_dumped_questions_are_what_the_solvers_get(cli: Cli, tmp_path: Path) -> 
     assert ran.status == 2 and "cannot be made" in ran.err and ran.err.count("\n") == 1
 
 
+# --- Examples
+
+
+@pytest.mark.parametrize(("name", "status"), [("hierarchical", 0), ("hierarchical-wrong", 1), ("hybrid-shard", 0)])
+def test_the_schedules_among_the_examples(cli: Cli, name: str, status: int) -> None:
+    folder = ROOT / "examples" / "schedules"
+    more = ["--problem", str(folder / "hybrid-shard-system.yaml"), "--placement", "[[2,1],[1,4]]"]
+    ran = cli("verify", str(folder / f"{name}.yaml"), "--json", *(more if name == "hybrid-shard" else []))
+    assert ran.status == status
+    if status:
+        assert (ran.data["step"], ran.data["device"], ran.data["chunk"]) == (2, 0, 0)
+
+
+def test_the_example_test_file_passes() -> None:
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/test_my_allreduce.py"]
+    done = subprocess.run(words, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "270 passed" in done.stdout
+
+
 # --- Placements
 
 
@@ -345,7 +366,7 @@ def test_the_group_at_fault_is_shown() -> None:
     scene = explain(schedule, run(schedule))
     assert scene is not None and (scene.step, scene.collective, scene.group, scene.pieces) == (3, AR, (0, 2), 2)
     assert scene.before == (((0,), "chunks 0, 1 from 0, 1"), ((2,), "chunks 1, 0 from 2, 3"))
-    assert scene.after == (((0, 2), "2 undefined"),)
+    assert scene.after == (((0, 2), "2 undefined pieces"),)
 
 
 def test_a_step_that_cannot_run_and_what_never_came() -> None:
@@ -371,9 +392,11 @@ def test_the_group_is_the_one_that_made_the_fault_not_the_devices_own() -> None:
 def test_long_buffers_are_cut_short() -> None:
     pieces = [(chunk, {chunk % 3: 1 + chunk % 2}) for chunk in range(40)]
     text = buffer_text([*pieces, None, None], 7)
-    assert text == "chunk 7 from twice 1; 2 undefined; … 42 pieces in all"
+    assert text == "chunk 7 from twice 1; 2 undefined pieces; … 42 pieces in all"
     assert buffer_text([]) == "nothing"
-    assert buffer_text([(0, {1: 1, 2: 3}), (2, {1: 1, 2: 3}), None]) == "chunks 0, 2 from 1, 3 times 2; 1 undefined"
+    assert (
+        buffer_text([(0, {1: 1, 2: 3}), (2, {1: 1, 2: 3}), None]) == "chunks 0, 2 from 1, 3 times 2; 1 undefined piece"
+    )
 
 
 def test_every_refutation_can_be_explained() -> None:

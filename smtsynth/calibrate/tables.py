@@ -23,13 +23,18 @@ from smtsynth.calibrate.p2 import (
     merged,
     programs,
     seconds,
+    sized,
 )
 from smtsynth.calibrate.ranking import TOPS, Score, matching
+from smtsynth.cost.alphabeta import AlphaBeta
+from smtsynth.cost.interface import Shares
 from smtsynth.cost.models import alpha_beta
 from smtsynth.cost.paper import Paper
 from smtsynth.cost.prices import Prices
+from smtsynth.cost.wired import wired_price
 from smtsynth.meaning.goals import target_of
-from smtsynth.model.program import Program, default_steps
+from smtsynth.model.lowering import Lowering
+from smtsynth.model.program import Collective, Instruction, Program, default_steps
 from smtsynth.model.system import Level, System
 from smtsynth.search.enumerate import StateGraph, cheapest_programs
 
@@ -181,6 +186,19 @@ def _blind(system: System) -> System:
 
 
 @dataclass(frozen=True)
+class TreeLibrary(AlphaBeta):
+    """A library that is told to use trees: its AllReduce on the system fitted to trees, all else on `rings`."""
+
+    rings: System | None = None
+
+    def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
+        """See CostModel."""
+        if instruction.collective is not Collective.ALL_REDUCE and self.rings is not None:
+            lowering = replace(lowering, system=sized(self.rings, lowering.system.levels[0].size))
+        return wired_price(lowering, instruction, shares, self.algorithm)
+
+
+@dataclass(frozen=True)
 class Gain:
     """A row by one algorithm: predicted seconds of a plain AllReduce and of our best program; `paper`: of the best
     program under the paper's row-major lowering; measured: what the paper measured of the first two."""
@@ -196,9 +214,10 @@ class Gain:
 def gains(fits: Sequence[AllReduceFit]) -> list[Gain]:
     """Our optimum on every row and algorithm, on the fitted systems (all programs of the full set, exactly priced)."""
     graphs: dict[tuple[int, ...], StateGraph] = {}
+    rings = {fit.gpu: fit.system for fit in fits if fit.algorithm == "ring"}
     found = []
     for fit in fits:
-        model = alpha_beta(fit.algorithm)
+        model = TreeLibrary("trees", "tree", rings[fit.gpu]) if fit.algorithm == "tree" else alpha_beta()
         for row in fit.rows:
             costs = []
             for hierarchy in ("reduction", "reduction-row-major"):

@@ -1,6 +1,7 @@
 """How a library runs a collective on one group: which device sends how much to which, and how long a piece travels.
 
-Ring and open chain are the model's (section 6). An AllReduce may also run as a *chain* (reduced towards the first
+Ring and open chain are the model's (section 6), but that where devices are not behind one switch a Reduce runs round
+the ring from the device after the root to the root: the paper's V100 rows show it (2.29 s, not 0.3). An AllReduce may also run as a *chain* (reduced towards the first
 device and sent back) or as a *double binary tree*: two binary trees over the group's nodes, half of the data on each,
 a chain inside every node. A node that is inner in one tree is a leaf of the other, as NCCL builds them. On a switch a
 library starts a channel at every member of a node, so that the chain's and the trees' work spreads evenly over them.
@@ -39,7 +40,9 @@ def ring_flows(wiring: LevelWiring | GraphWiring, collective: Collective, ids: S
     chain = is_chain(collective)
     if closed or not chain:
         pairs.append((ids[-1], ids[0]))
-    if collective is Collective.REDUCE:
+    if collective is Collective.REDUCE and not closed and not wiring.spreads:
+        pairs = [*pairs[1:], (ids[-1], ids[0])]  # round the ring to the root, as libraries do
+    elif collective is Collective.REDUCE:
         pairs = [(two, one) for one, two in pairs]
     total = sum((wiring.latency(one, two) for one, two in pairs), Fraction(0))
     size = len(ids)

@@ -1,8 +1,8 @@
 """The cost of steps on any wiring, by any algorithm: loads per lane, exactly (the model's section 6, carried further).
 
 Step time = overhead + latency + transfer + copy. Transfer is the busiest lane's; a pipeline that must be filled chunk
-by chunk, of latency B, makes it A + B + 2 sqrt(A B), which is that of the best chunk size. The copy is of the larger
-of what a device holds before and after, twice under a tree (up and down). Prices never fall when a share grows.
+by chunk, of latency B, makes it A + B + 2 sqrt(A B), which is that of the best chunk size. The copy is of the mean
+of what a device reads and writes, twice under a tree (up and down). Prices never fall when a share grows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Loads:
     system: System
     shares: int
     lanes: Mapping[Lane, Mapping[int, Fraction]]
-    copied: tuple[int, ...]
+    copied: tuple[Fraction, ...]
     latency: Fraction
     filled: Fraction
 
@@ -67,7 +67,7 @@ class Loads:
         """Seconds of the largest copy."""
         if self.system.copy is None:
             return Fraction(0)
-        return max(map(Fraction.__mul__, map(Fraction, self.copied), held)) / self.system.copy
+        return max(map(Fraction.__mul__, self.copied, held)) / self.system.copy
 
     def price(self, held: Sequence[Fraction]) -> int:
         """Whole nanoseconds, rounded up."""
@@ -82,7 +82,7 @@ class Loads:
             name, _ = wiring.capacity(lane)
             load = sum((part * held[share] for share, part in amounts.items()), Fraction(0))
             found[name] = max(found.get(name, Fraction(0)), load)
-        return found | {"copy": max(map(Fraction.__mul__, map(Fraction, self.copied), held))}
+        return found | {"copy": max(map(Fraction.__mul__, self.copied, held))}
 
     def seconds(self, held: Sequence[Fraction]) -> dict[Lane, Fraction]:
         """Seconds of every lane."""
@@ -138,13 +138,11 @@ def step_loads(
     if system.devices > MAX_DEVICES:
         raise LimitReached(f"edges are followed one by one on at most {MAX_DEVICES} devices, not {system.devices}")
     wiring, lanes = wiring_of(system), dict[Lane, dict[int, Fraction]]()
-    copied, latency, filled = [0] * shares, Fraction(0), Fraction(0)
+    copied, latency, filled = [Fraction(0)] * shares, Fraction(0), Fraction(0)
     for number, group in enumerate(groups):
         found = flows_of(wiring, group, algorithm, closed)
         latency, filled = max(latency, found.latency), max(filled, found.filled)
-        twice = algorithm == "tree" and group.collective is Collective.ALL_REDUCE
-        grown = len(group.ids) if group.collective is Collective.ALL_GATHER else 1
-        copied[group.share] = max(copied[group.share], 2 if twice else grown)
+        copied[group.share] = max(copied[group.share], _copied(group, algorithm))
         counts: dict[Lane, int] = {}
         for one, two, amount in found.flows:
             for lane in wiring.route(one, two):
@@ -153,6 +151,16 @@ def step_loads(
             amounts = lanes.setdefault(lane, {})
             amounts[group.share] = amounts.get(group.share, Fraction(0)) + count * found.unit
     return Loads(system, shares, lanes, tuple(copied), latency, filled)
+
+
+def _copied(group: Group, algorithm: str) -> Fraction:
+    """Bytes that a device copies per byte it holds: the mean of what it reads and what it writes."""
+    size = len(group.ids)
+    if group.collective is Collective.REDUCE_SCATTER:
+        return Fraction(size + 1, 2 * size)
+    if group.collective is Collective.ALL_GATHER:
+        return Fraction(size + 1, 2)
+    return Fraction(2 if group.collective is Collective.ALL_REDUCE and algorithm == "tree" else 1)
 
 
 def _limits(

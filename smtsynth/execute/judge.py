@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from smtsynth.execute.values import Ints, Trial, elements_of
 from smtsynth.meaning.judge import show_devices
@@ -102,7 +103,7 @@ def _raw(trial: Trial, results: Sequence[Ints]) -> Fault | None:
     A chunk of added zeros alone tells nothing and is passed over.
     """
     script = trial.script
-    real = (trial.cells >= 0).any(axis=1)
+    real = np.array((trial.cells >= 0).any(axis=1))
     orders: dict[int, list[int]] = {}
     starts: dict[int, int] = {}
     for rank, number, place in _ranks(trial):
@@ -125,7 +126,7 @@ def _raw(trial: Trial, results: Sequence[Ints]) -> Fault | None:
     return min(faults, default=None)
 
 
-def _first_flaw(rank: int, pieces: _Pieces, part: range, real: Ints) -> Fault | None:
+def _first_flaw(rank: int, pieces: _Pieces, part: range, real: npt.NDArray[np.bool_]) -> Fault | None:
     """The first chunk that is not there once and right where it belongs, or is there where it doesn't."""
     for chunk in np.flatnonzero(real).tolist():
         held = pieces.chunks.count(chunk)
@@ -142,10 +143,10 @@ def _first_flaw(rank: int, pieces: _Pieces, part: range, real: Ints) -> Fault | 
 
 
 def waiting_text(waits: Sequence[tuple[int, str]]) -> str:
-    """Which ranks wait, and where: ranks 0-2 in step 2 …; rank 3 …"""
+    """What the ranks are at, or say: rank 0: in step 2 (…); ranks 1-3: finished."""
     places: dict[str, list[int]] = {}
     for rank, place in waits:
         places.setdefault(place, []).append(rank)
     return "; ".join(
-        f"rank{'s' if len(ranks) > 1 else ''} {show_devices(ranks)} {place}" for place, ranks in places.items()
+        f"rank{'s' if len(ranks) > 1 else ''} {show_devices(ranks)}: {place}" for place, ranks in places.items()
     )

@@ -20,6 +20,7 @@ from smtsynth.errors import InputError
 
 WORKER = Path(__file__).with_name("worker.py")
 BACKENDS = ("mpi", "gloo", "jax")
+FINISHED = "finished"
 START_PATIENCE = 180.0
 """Seconds that ranks may take to import their libraries and find each other, at least."""
 
@@ -105,10 +106,10 @@ class Watch:
 
     def place(self, rank: int, program: int) -> str:
         """What a rank is at while others are in `program`, in words."""
-        if ("start", program) not in self.events[rank]:
-            return "has not started it" if self.events[rank] else "has not come up"
         if ("done", program) in self.events[rank]:
-            return "has finished"
+            return FINISHED
+        if ("start", program) not in self.events[rank]:
+            return "not started" if self.events[rank] else "not come up"
         return self.stack(rank)
 
     def stack(self, rank: int) -> str:
@@ -120,10 +121,11 @@ class Watch:
                 lines = Path(file).read_text(encoding="utf-8").split("\n")
                 for line in reversed(lines[: int(number)]):
                     if re.match(r"\s*# \d+\. ", line):
-                        return f"waits in step {line.strip()[2:].split(':')[0]}"
+                        step, what = line.strip()[2:].split(":")[0].split(". ", 1)
+                        return f"in step {step} ({what})"
                     if line.startswith("def "):
-                        return f"waits in {line[4:].split('(')[0]}"
-        return "waits"
+                        return f"in {line[4:].split('(')[0]}"
+        return "waiting"
 
 
 def launch(folder: Path, backend: str, ranks: int, programs: int, patience: float) -> Stop | None:
@@ -158,6 +160,7 @@ def _follow(watch: Watch, started: Sequence[subprocess.Popen[bytes]], programs: 
         now = watch.look()
         current = next((number for number in range(programs) if not watch.done(number)), None)
         if current is None:
+            (watch.folder / "close").touch()
             return None
         if any(over) or all(code is not None for code in over):
             return _broken(watch, current)

@@ -14,7 +14,7 @@ import numpy as np
 
 from smtsynth.errors import InputError
 from smtsynth.execute.judge import judge, waiting_text
-from smtsynth.execute.launch import Stop, check_backend, launch
+from smtsynth.execute.launch import FINISHED, Stop, check_backend, launch
 from smtsynth.execute.values import MAX_ELEMENTS, Ints, Trial
 from smtsynth.export.jax_program import jax_text
 from smtsynth.export.mpi4py_program import mpi4py_text
@@ -63,12 +63,12 @@ def run_scripts(
     elements: int = ELEMENTS,
     seed: int = 0,
     patience: float = PATIENCE,
-    texts: Sequence[str] | None = None,
+    texts: Sequence[str | None] | None = None,
 ) -> list[Ran]:
     """Run programs of one number of ranks (2 to 16), one after the other in one launch, and judge each.
 
-    What runs is the text that the exporter writes (texts: other text in its place, one per script). elements: of the
-    buffer, or of one rank's part for ReduceScatter and AllGather. patience: seconds that may pass without any rank's
+    What runs is the text that the exporter writes (texts: other text in its place, or None, for each script). elements:
+    of the buffer, or of one rank's part for ReduceScatter and AllGather. patience: seconds that may pass without any rank's
     getting on; the launch ends there, and programs after that one are not run. Raises InputError for what can't be
     run: a library that is missing, too many ranks or elements, a script that the backend can't take.
     """
@@ -85,7 +85,8 @@ def run_scripts(
     if not patience > 0:
         raise InputError(f"a time limit of {patience} s", expected="a positive time")
     trials = [Trial(script, elements, seed) for script in scripts]
-    written = list(texts) if texts is not None else [WRITERS[backend](script, True) for script in scripts]
+    given = texts if texts is not None else [None] * len(scripts)
+    written = [text or WRITERS[backend](script, True) for script, text in zip(scripts, given, strict=True)]
     with tempfile.TemporaryDirectory(prefix="smtsynth-run-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _write_job(folder, backend, trials, written, patience)
@@ -128,7 +129,8 @@ def _ran(folder: Path, backend: str, number: int, trial: Trial, stop: Stop | Non
             return Ran(trial.script, "not run", "the launch ended before it")
         text = waiting_text(stop.ranks)
         if stop.how == "hang":
-            return Ran(trial.script, "hang", f"stopped by the time limit: {text}", waiting=stop.ranks)
+            waiting = tuple((rank, place) for rank, place in stop.ranks if place != FINISHED)
+            return Ran(trial.script, "hang", f"stopped by the time limit; {text}", waiting=waiting)
         return Ran(trial.script, "error", text, rank=stop.ranks[0][0])
     fault = judge(trial, _results(folder, backend, number, trial))
     if fault is None:

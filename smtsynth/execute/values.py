@@ -106,8 +106,8 @@ class Trial:
         if self.script.goal is Collective.ALL_GATHER:
             return np.concatenate([self.inputs[rank] for rank in group])
         if self.script.goal is Collective.BROADCAST:
-            return self.inputs[self.script.goal_roots[number]]
-        return self.inputs[list(group)].sum(axis=0)
+            return np.array(self.inputs[self.script.goal_roots[number]])
+        return np.array(self.inputs[list(group)].sum(axis=0))
 
     def part(self, place: int) -> slice:
         """The elements that the rank at this place of its goal group ends with."""

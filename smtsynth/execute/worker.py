@@ -1,7 +1,8 @@
 """What each process of a trial run does. Run as a file, `python worker.py FOLDER`: it needs nothing of the package.
 
 FOLDER/job.json names the backend and the programs (modules in the same folder); every rank appends to
-FOLDER/progress_RANK a line per event and writes what a program gave to FOLDER/out_PROGRAM_RANK.npy.
+FOLDER/progress_RANK a line per event and writes what a program gave to FOLDER/out_PROGRAM_RANK.npy. The launcher
+makes FOLDER/close when all are done.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def watch(parent: int, folder: Path) -> None:
     threading.Thread(target=loop, daemon=True).start()
 
 
-def make_groups(module: ModuleType, known: dict[str, Any]) -> dict[str, Any]:
+def make_groups(module: Any, known: dict[str, Any]) -> dict[str, Any]:
     """The module's own groups, made by its make_groups, except those that an earlier program has made already."""
     wanted = module.GROUPS
     module.GROUPS = {name: rows for name, rows in wanted.items() if json.dumps(rows) not in known}
@@ -93,6 +94,8 @@ def each(job: dict[str, Any], folder: Path, diary: Diary, run: Callable[[ModuleT
         result = run(load(folder, program["module"]), program["function"], values)
         np.save(folder / f"out_{number}_{diary.rank}.npy", result)
         diary.note("done", number)
+    while not (folder / "close").exists():  # a rank that closed its library now would break, not leave, the others
+        time.sleep(0.02)
 
 
 def mpi(job: dict[str, Any], folder: Path) -> None:
@@ -124,7 +127,7 @@ def gloo(job: dict[str, Any], folder: Path) -> None:
     def run(module: ModuleType, function: str, values: Array) -> Array:
         tensor = torch.from_numpy(values)
         result = getattr(module, function)(tensor, make_groups(module, known))
-        return (tensor if result is None else result).numpy()
+        return np.asarray(tensor if result is None else result)
 
     try:
         torch.set_num_threads(1)

@@ -48,6 +48,6 @@ def _assigned(schedule: Schedule) -> Schedule:
 
 
 def replica_script(lowering: Lowering, program: Program) -> Script:
-    """The script of one replica on its own: ranks are the synthesis devices 0 to k - 1, the goal an AllReduce of all."""
+    """The script of one replica alone: ranks are the synthesis devices 0 to k - 1, the goal an AllReduce of all."""
     steps = tuple((Entry(step.collective, tuple(map(tuple, lowering.groups(step).tolist()))),) for step in program)
     return script(Schedule(math.prod(lowering.sizes), steps), program, lowering)

@@ -58,7 +58,7 @@ def token_of(name: str) -> str | None:
 
 
 def axes_by_token(grid: Grid, given: Mapping[str, str]) -> dict[str, int]:
-    """The axis of each token; `given` names tokens for axes whose name says nothing. InputError where one is missing."""
+    """The axis of each token; `given` names tokens for axes whose name says nothing. InputError where one lacks."""
     found: dict[str, int] = {}
     for axis, name in enumerate(grid.names):
         token = given.get(name) or token_of(name)

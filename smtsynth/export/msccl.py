@@ -1,8 +1,8 @@
-"""A program or schedule as an MSCCL algorithm, each collective as the library's ring, proved before it is handed out.
+"""A program or schedule as an MSCCL algorithm, each collective as the library's ring, proved before it is given out.
 
-A ring goes over a group's devices in id order, a Reduce or Broadcast down a chain: the root, then the others in id order
-(model, section 6). Every chunk stays at its own offset, in place, so that no order of chunks is left to undo. A step of
-the schedule is a thread block on each of its devices, and waits for the last block of its device before it.
+A ring goes over a group's devices in id order, a Reduce or Broadcast down a chain: the root, then the others in id
+order (model, section 6). Every chunk stays at its own offset, in place, so that no order of chunks is left to undo. A
+step of the schedule is a thread block on each of its devices, and waits for the last block of its device before it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smtsynth.errors import InputError
-from smtsynth.export.script import FUNCTION, Move, Script, check_size, require_proved, show_groups
+from smtsynth.export.script import FUNCTION, ROOTED, Move, Script, check_size, require_proved, show_groups
 from smtsynth.model.program import Collective
 
 NOTHING = -9 * 2**59
@@ -47,8 +47,10 @@ def constants(given: Script) -> list[str]:
         lines.append(f"UNDO = {list(given.undo)}  # where each piece, in order, stands after the last step")
     if outside(given):
         lines.append(f"OUTSIDE = {outside(given)}  # ranks that help, and keep what they have")
-    if given.goal is Collective.REDUCE:
-        lines.append(f"ROOTS = {list(given.goal_roots)}  # ranks that get a result")
+    if given.schedule.goal.groups and given.goal_groups != (tuple(range(given.devices)),):
+        lines.append(f"GOAL = {[list(group) for group in given.goal_groups]}  # ranks that share a result")
+    if given.goal in ROOTED:
+        lines.append(f"ROOTS = {list(given.goal_roots)}  # of the groups of the goal")
     return lines
 
 

@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
+from smtsynth.interfaces.calibrate import calibrate
 from smtsynth.interfaces.export import export
 from smtsynth.interfaces.run import run as run_command
 from smtsynth.interfaces.verify import verify
@@ -23,6 +24,7 @@ from smtsynth.interfaces.workload_cli import workload
 if TYPE_CHECKING:
     from smtsynth.model.placement import Placement
     from smtsynth.model.problem import Problem
+    from smtsynth.model.workload import Workload
     from smtsynth.search.loop import Resources
     from smtsynth.search.solve import Options
 
@@ -167,21 +169,30 @@ def placements(problem: str, as_json: bool, everything: bool) -> None:
     help="Start from the cheapest path over device classes (on) or from common schemes (off).",
 )
 @click.option("--joint", is_flag=True, help="One query with the placement unknown too (small systems).")
+@click.option(
+    "--why", is_flag=True, help="Of a workload: runners-up, defaults, which axis innermost."
+)
 @AS_JSON
-def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> int:
+def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> int:
     """Find the cheapest program, and prove that nothing cheaper exists.
 
-    Without --placement, over all placements.
+    Without --placement, over all placements. A file with several reductions is a workload: one placement and a
+    program for each, for the least time of the whole step.
 
     \b
     Example: smtsynth solve examples/a100-4x16.yaml --placement '[[1,4],[4,4]]'
     """
-    from smtsynth.interfaces.files import read_problem
     from smtsynth.interfaces.jsonout import solution_json
+    from smtsynth.interfaces.workloads import read_problem_or_workload
+    from smtsynth.model.problem import Problem
     from smtsynth.search.joint import solve_joint
     from smtsynth.search.solve import solve as run
 
-    asked = read_problem(problem)
+    asked = read_problem_or_workload(problem)
+    if not isinstance(asked, Problem):
+        return _solve_step(asked, as_json, joint, why, given)
+    if why:
+        raise InputError("is for workloads", where="--why", expected="a file with several reductions")
     options, resources, placement = _options(asked, given)
     if joint:
         if placement is not None:
@@ -197,6 +208,30 @@ def solve(problem: str, as_json: bool, joint: bool, **given: Any) -> int:
 
         solve_report(solution, asked, options.cost_model)
     return EXIT[solution.status]
+
+
+def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: dict[str, Any]) -> int:
+    """Solve a workload."""
+    from smtsynth.search.workload import solve_workload
+
+    options, resources, placement = _options(asked, given)
+    if placement is not None or joint or options.hierarchy != "reduction" or options.encoding != "reduced":
+        raise InputError(
+            "a workload takes no --placement, --joint, --hierarchy or --encoding", expected="constraints in its file"
+        )
+    if not options.cost_model.name == "alpha-beta" or not asked.system.plain:
+        raise InputError("a workload needs the alpha-beta model on a tree of plain levels", where="cost_model")
+    found = solve_workload(asked, options, resources)
+    from smtsynth.interfaces.step import step_json, step_report, why_report
+
+    _quiet(resources)
+    if as_json:
+        _print_json(step_json(found, options))
+    else:
+        step_report(found, options)
+        if why:
+            why_report(found, options, resources)
+    return EXIT[found.status]
 
 
 @cli.command()
@@ -338,21 +373,23 @@ def presets(name: str | None, as_json: bool) -> None:
 
 
 cli.add_command(verify)
+cli.add_command(calibrate)
 cli.add_command(workload)
 cli.add_command(export)
 cli.add_command(run_command)
 
 
-def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resources, Placement | None]:
+def _options(problem: Problem | Workload, given: dict[str, Any]) -> tuple[Options, Resources, Placement | None]:
     """Options, resources and the placement from the command line's words."""
     from time import perf_counter
 
     from smtsynth.cost.models import cost_model_of
     from smtsynth.interfaces.choices import changed
     from smtsynth.interfaces.progress import Progress
+    from smtsynth.model.choice import CostChoice
     from smtsynth.model.lowering import HIERARCHIES, ROW_MAJOR
     from smtsynth.model.placement import check_placement
-    from smtsynth.model.problem import Limits
+    from smtsynth.model.problem import Limits, Problem
     from smtsynth.model.program import instruction_set
     from smtsynth.search.loop import Resources
     from smtsynth.search.solve import Options
@@ -374,9 +411,10 @@ def _options(problem: Problem, given: dict[str, Any]) -> tuple[Options, Resource
         if word not in words:
             raise InputError(f"{word!r} is unknown", where=option, expected=", ".join(words))
     chosen = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
-    choice = changed(problem.cost_model, chosen)
+    single = isinstance(problem, Problem)
+    choice = changed(problem.cost_model if single else CostChoice(), chosen)
     asked = click.get_current_context().get_parameter_source("hierarchy") is ParameterSource.COMMANDLINE
-    if choice.name == "paper" and not asked and not problem.reduction.mixed:
+    if choice.name == "paper" and not asked and single and not problem.reduction.mixed:
         given["hierarchy"] = ROW_MAJOR  # the paper's model comes with its lowering
     options = Options(
         instruction_set=given["instruction_set"],

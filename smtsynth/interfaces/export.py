@@ -77,7 +77,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
     data: dict[str, Any] = {"target": target}
     hint = None
     if target in PROGRAMS:
-        data["text"] = _program(target, asked)
+        data["text"], hint = _program(target, asked)
     else:
         data["text"], hint, more = _placed(target, asked, given)
         data |= more
@@ -104,13 +104,13 @@ def _refuse(target: str, given: dict[str, Any]) -> None:
             )
 
 
-def _program(target: str, asked: Sources) -> str:
-    """The text of a program target."""
+def _program(target: str, asked: Sources) -> tuple[str, str | None]:
+    """The text of a program target, and a hint on its use."""
     from smtsynth.export.goals import replica_script
     from smtsynth.export.jax_program import jax_text
     from smtsynth.export.mpi4py_program import mpi4py_text
     from smtsynth.export.msccl import msccl_text
-    from smtsynth.export.script import script
+    from smtsynth.export.script import script, show_groups
     from smtsynth.export.torch_program import torch_text
     from smtsynth.interfaces.yamltext import label
     from smtsynth.model.schedule import Schedule
@@ -121,9 +121,13 @@ def _program(target: str, asked: Sources) -> str:
     try:
         if target == "msccl":
             found = asked.program(name)
-            return msccl_text(script(found) if isinstance(found, Schedule) else replica_script(*found))
+            if isinstance(found, Schedule):
+                return msccl_text(script(found)), None
+            lowering, program = found
+            hint = f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order"
+            return msccl_text(replica_script(lowering, program)), hint if len(lowering.devices) > 1 else None
         write = {"torch-program": torch_text, "jax-program": jax_text, "mpi4py-program": mpi4py_text}[target]
-        return write(asked.script(name))
+        return write(asked.script(name)), None
     except InputError as error:
         raise error if error.where else error.at(label(name)) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 import sys
@@ -50,7 +51,8 @@ def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Run programs and schedules for real, on 2 to 16 processes, and compare every element with the goal.
 
     FILE is a schedule, or a program of PROBLEM: a file, the output of `solve --json`, or short text. What runs is
-    what `export` writes; a schedule that is wrong runs too, and is said to be wrong by rank and chunk.
+    what `export` writes; a schedule that is wrong runs too, and is said to be wrong by rank and chunk. FILE can also
+    be a Python module that `export` wrote for the backend, changed by hand: it runs as it is.
 
     Exit status: 0 all right, 1 something wrong, 2 bad input, 3 a hang or an error that ended the launch.
 
@@ -67,9 +69,11 @@ def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
     check_backend(given["backend"])
     asked = Sources.of(sources, given["placement"], given["hierarchy"])
     scripts = _scripts(asked, given)
+    texts = [_text(name) for name in asked.files] if not given["everything"] else None
     ran = run_scripts(
         scripts,
         given["backend"],
+        texts=texts,
         elements=given["elements"],
         seed=abs(given["seed"]),
         patience=given["time_limit"],
@@ -102,7 +106,7 @@ def _scripts(asked: Sources, given: dict[str, Any]) -> list[Script]:
                 raise InputError("comes without --all", where=f"--{option}", expected="--all beside it")
         if not asked.files:
             raise InputError("no program to run", expected="a program or schedule FILE, or --all")
-        return [asked.script(name, check_ranks) for name in asked.files]
+        return [_module(name) if name.endswith(".py") else asked.script(name, check_ranks) for name in asked.files]
     if asked.files:
         raise InputError("comes with files", where="--all", expected="one of the two")
     lowering = asked.lowering()
@@ -112,6 +116,53 @@ def _scripts(asked: Sources, given: dict[str, Any]) -> list[Script]:
     if given["sample"] is not None and given["sample"] < len(programs):
         programs = random.Random(given["seed"]).sample(programs, given["sample"])
     return [script_of(asked.problem, lowering, program) for program in programs]
+
+
+def _text(name: str) -> str | None:
+    """The text of a Python module, which runs as it is; None for what the exporter writes."""
+    from smtsynth.interfaces.yamltext import read_text
+
+    return read_text(name) if name.endswith(".py") else None
+
+
+def _module(name: str) -> Script:
+    """The script of the goal that a Python module written by `export` (and changed since) has to reach.
+
+    Its text is read for RANKS, GOAL, ROOTS and the name of its function; nothing of it runs here.
+    """
+    from smtsynth.execute.run import check_ranks
+    from smtsynth.export.script import FUNCTION, script
+    from smtsynth.interfaces.yamltext import label, read_text
+    from smtsynth.model.schedule import Entry, Goal, Schedule, check_schedule
+
+    where = label(name)
+    try:
+        lines = ast.parse(read_text(name)).body
+        found = {
+            line.targets[0].id: ast.literal_eval(line.value)
+            for line in lines
+            if isinstance(line, ast.Assign)
+            and isinstance(line.targets[0], ast.Name)
+            and line.targets[0].id in ("RANKS", "GOAL", "ROOTS")
+        }
+        ranks = int(found["RANKS"])
+        groups = tuple(tuple(int(rank) for rank in group) for group in found.get("GOAL", [range(ranks)]))
+        roots = tuple(int(rank) for rank in found.get("ROOTS", []))
+    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
+        raise InputError(
+            "is no module that export wrote", where=where, expected="RANKS = N, and its other names"
+        ) from None
+    kinds = [kind for kind, word in FUNCTION.items() for line in lines if getattr(line, "name", None) == word]
+    if len(kinds) != 1:
+        raise InputError(
+            "defines no one collective", where=where, expected=f"one function of {', '.join(FUNCTION.values())}"
+        )
+    check_ranks(ranks)
+    plain = Schedule(ranks, ((Entry(kinds[0], groups, roots),),), Goal(kinds[0], groups, roots))
+    try:
+        return script(check_schedule(plain))
+    except InputError as error:
+        raise error.at(where) from None
 
 
 def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> list[Program]:
@@ -165,7 +216,7 @@ def _report(ran: list[Ran], given: dict[str, Any]) -> None:
 
     out = console()
     script = ran[0].script
-    counts = Counter(one.outcome for one in ran)
+    counts: Counter[str] = Counter(one.outcome for one in ran)
     said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
     what = f"{len(ran)} programs" if len(ran) > 1 else script.wording or "the schedule"
     out.print(

@@ -1,4 +1,4 @@
-"""What `export` and `run` are given: a problem or not, a placement, programs and schedules, made ready to be written."""
+"""What `export` and `run` are given: a problem or not, a placement, programs and schedules, ready to be written."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _constraint(node: Node, axes: tuple[Axis, ...], levels: list[str]) -> Constr
 def _model(node: Node, axes_node: Node, axes: tuple[Axis, ...]) -> Step:
     """A ready-made step: the model's kind, its shape and training; the parallel sizes are the axes."""
     if "kind" not in node.keys("a mapping with the key kind, and the model's shape"):
-        node.fields(("kind",), ("like",))
+        raise InputError("is missing", where=f"{node.where}.kind", expected=f"one of {', '.join(SHAPES)}")
     kind = node.child("kind").word(list(SHAPES))
     ours = {one.name: one for one in (*fields(SHAPES[kind]), *fields(Training))}
     keys = node.fields(("kind",), ("like", *ours))

@@ -30,6 +30,7 @@ class _Term:
     wild: str
 
 
+# Strict SMT-LIB wants at least two operands.
 def _all(parts: Iterable[str]) -> str:
     return f"(and true true {' '.join(parts)})"
 

@@ -156,7 +156,7 @@ def _run_text(pieces: Sequence[Piece]) -> str:
     """Neighbouring pieces with the same contributions."""
     first = pieces[0]
     if first is None:
-        return f"{len(pieces)} undefined"
+        return f"{len(pieces)} undefined piece{'s' * (len(pieces) > 1)}"
     chunks = [piece[0] for piece in pieces if piece is not None]
     return f"chunk{'s' * (len(chunks) > 1)} {_in_order(chunks)} from {_counts_text(first[1])}"
 

@@ -52,7 +52,9 @@ def check_sizes(shape: Dense, sizes: Sizes, training: Training) -> None:
     chunks = sizes.pipeline * training.interleave
     if chunks > shape.layers:
         raise InputError(
-            f"{shape.layers} layers can't fill {chunks} chunks", where="pipeline", expected=f"at most {shape.layers}"
+            f"{shape.layers} layers can't fill {chunks} chunks",
+            where="interleave" if training.interleave > 1 else "pipeline",
+            expected=f"at most {shape.layers}",
         )
     divides(sizes.context, training.sequence, "context", "sequence", "context")
     if training.sequence_parallel:

@@ -1,0 +1,191 @@
+"""What `solve` shows of a workload: the training step's placement, its reductions, and with --why the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from smtsynth.cost.interface import CostModel, StepCost
+from smtsynth.cost.shares import class_shares
+from smtsynth.interfaces.jsonout import schedule_json
+from smtsynth.interfaces.layout import Table, console
+from smtsynth.interfaces.programs import program_data
+from smtsynth.interfaces.report import LEFT_OUT, bottleneck_text, milliseconds
+from smtsynth.model.placement import show_matrix
+from smtsynth.model.program import show_program
+from smtsynth.model.units import seconds_of, show_bytes
+from smtsynth.search.changes import Piece, changes
+from smtsynth.search.loop import Resources, Status
+from smtsynth.search.solve import Options
+from smtsynth.search.why import Choice, best_plain, defaults, innermost, runners_up
+from smtsynth.search.workload import ReductionAnswer, Tables, WorkloadSolution
+from smtsynth.solvers.outcome import Answer
+
+
+def step_json(found: WorkloadSolution, options: Options) -> dict[str, Any]:
+    """`smtsynth solve --json` of a workload (model, section 9, with `reductions`)."""
+    placement = found.placement
+    return {
+        "status": found.status,
+        "cost_seconds": seconds_of(found.cost),
+        "lower_bound_seconds": seconds_of(found.lower_bound),
+        "allreduce_seconds": seconds_of(found.plain),
+        "placement": placement and {"axes": [axis.name for axis in placement.axes], "matrix": placement.matrix},
+        "reductions": [_reduction_json(one) for one in found.reductions],
+        "traffic": [
+            {"name": one.name, "count": one.count, "cost_seconds": seconds_of(cost)} for one, cost in found.traffic
+        ],
+        "instruction_set": options.instruction_set,
+        "hierarchy": options.hierarchy,
+        "cost_model": options.cost_model.name,
+        "reason": found.reason,
+        "conflict": [str(one) for one in found.conflict],
+        "loop": [
+            {"bound_seconds": seconds_of(query.bound), "answer": query.answer, "seconds": query.seconds}
+            for query in found.loop
+        ],
+        "solve_seconds": found.seconds,
+    }
+
+
+def _reduction_json(one: ReductionAnswer) -> dict[str, Any]:
+    solution = one.solution
+    program, schedule = solution.program, solution.schedule
+    return {
+        "name": one.named.name,
+        "count": one.named.count,
+        "status": solution.status,
+        "cost_seconds": seconds_of(solution.cost),
+        "allreduce_seconds": seconds_of(solution.allreduce),
+        "program": None if program is None else program_data(program, solution.lowering.names),
+        "schedule": None if schedule is None else schedule_json(schedule),
+    }
+
+
+def step_report(found: WorkloadSolution, options: Options) -> None:
+    """The answer for people."""
+    out, workload = console(), found.workload
+    axes = ", ".join(f"{axis.name} {axis.size}" for axis in workload.axes)
+    levels = " x ".join(f"{level.size} {level.name}" for level in workload.system.levels)
+    out.print(f"A step of {len(workload.reductions)} reductions; {axes} on {levels}", markup=False)
+    if found.placement is None or found.cost is None or found.plain is None:
+        out.print(f"\n{str(found.status).capitalize()}: {found.reason}", markup=False)
+        return
+    gain = found.plain / found.cost if found.cost else 1.0
+    out.print(
+        f"\n{gain:.2f}x faster than with plain collectives: {milliseconds(found.cost)} a step instead of "
+        f"{milliseconds(found.plain)}, on placement {found.placement}",
+        markup=False,
+        style="bold",
+    )
+    out.print(_claim(found), markup=False)
+    out.print()
+    rows = Table(
+        ("reduction", "share", "count", "each", "plain", "speed-up", "waits for", "program"),
+        right=("share", "count", "each", "plain", "speed-up"),
+        below={"program": "", "waits for": "waits for "},
+    )
+    for one in found.reductions:
+        rows.add_row(*_row(one, found.cost, options.cost_model))
+    for flow, cost in found.traffic:
+        share = f"{100 * flow.count * cost / found.cost:.0f} %" if found.cost else "-"
+        each = milliseconds(cost)
+        rows.add_row(flow.name, share, str(flow.count), each, each, "", "", f"given traffic, {flow.pattern}")
+    out.print(rows)
+    out.print(LEFT_OUT, style="dim")
+
+
+def _claim(found: WorkloadSolution) -> str:
+    done, of = found.rows
+    looked = f"{done} of {of} rows looked at"
+    if found.status is Status.OPTIMAL:
+        last = next((query for query in reversed(found.loop) if query.answer is Answer.UNSAT), None)
+        time = f" in {last.seconds:.2f} s" if last else ""
+        took = f"{found.seconds:.1f} s in all"
+        return f"Optimal: the solver refuted any placement and programs that take less{time} ({looked}, {took})"
+    gap = 100 * ((found.cost or 0) - (found.lower_bound or 0)) / (found.cost or 1)
+    return f"Not proved optimal ({found.reason or 'some bounds are loose'}): gap {gap:.1f} % ({looked})"
+
+
+def _row(one: ReductionAnswer, total: int, model: CostModel) -> Sequence[str]:
+    solution, reduction = one.solution, one.named.reduction
+    program, lowering = solution.program or (), solution.lowering
+    shares = class_shares(lowering.sizes, program, reduction.collective)
+    costs: list[StepCost] = [
+        model.explain(lowering, step, {kind: part * reduction.payload for kind, part in parts.items()})
+        for step, parts in zip(program, shares, strict=True)
+    ]
+    longest = max(costs, key=lambda cost: cost.nanoseconds, default=None)
+    share = f"{100 * (one.total or 0) / total:.0f} %" if total else "-"
+    gain = "-" if solution.speedup is None else f"{solution.speedup:.2f}x"
+    over = ",".join(reduction.over)
+    name = f"{one.named.name} ({reduction.collective} over {over}, {show_bytes(reduction.payload)})"
+    where = "-" if longest is None else bottleneck_text(longest, lowering.system)
+    text = show_program(program, lowering.names)
+    each, flat = milliseconds(solution.cost), milliseconds(solution.allreduce)
+    return name, share, str(one.named.count), each, flat, gain, where, text
+
+
+def why_report(found: WorkloadSolution, options: Options, resources: Resources) -> None:
+    """Runners-up, defaults, which axis innermost, what placement alone brings, and where the answer changes."""
+    if found.placement is None or found.cost is None:
+        return
+    out, tables, winner = console(), Tables(found.workload, options), found.placement.matrix
+    first = Choice("this answer", winner, found.cost, found.plain)
+    groups = [
+        ("Placements", [first, *runners_up(tables, winner, 3, resources)]),
+        ("Common defaults", defaults(tables, resources)),
+        ("Which axis innermost", [one for _, one in innermost(tables, winner, resources)]),
+        ("Placement alone", [best_plain(tables, winner, resources)]),
+    ]
+    for title, choices in groups:
+        out.print(f"\n{title}", style="bold")
+        rows = Table(
+            ("what", "step", "to best", "plain collectives", "placement"),
+            right=("step", "to best", "plain collectives"),
+            below={"placement": "placement "},
+        )
+        for one in choices:
+            rows.add_row(*_choice(one, found.cost))
+        out.print(rows)
+    _gains(found, groups)
+    out.print("\nWhere the answer changes, as all payloads grow together", style="bold")
+    pieces = changes(found.workload, options, resources)
+    rows = Table(("payloads from", "placement", "programs"), right=("payloads from",), below={"programs": ""})
+    for piece in pieces:
+        rows.add_row(_factor(piece.start), show_matrix(piece.matrix), _programs(found, piece))
+    out.print(rows)
+
+
+def _choice(one: Choice, best: int) -> Sequence[str]:
+    matrix = "no matrix says it (an axis cuts a level unevenly)" if one.matrix is None else show_matrix(one.matrix)
+    if one.broken:
+        matrix += f" (breaks: {'; '.join(map(str, one.broken))})"
+    ratio = "-" if one.cost is None else f"{one.cost / best:.2f}x"
+    return one.name, milliseconds(one.cost), ratio, milliseconds(one.plain), matrix
+
+
+def _gains(found: WorkloadSolution, groups: Sequence[tuple[str, Sequence[Choice]]]) -> None:
+    """How much placement and programs bring against the first default with plain collectives."""
+    start = next((one for one in dict(groups)["Common defaults"] if one.plain is not None), None)
+    alone = dict(groups)["Placement alone"][0]
+    if start is None or not start.plain or not alone.plain or not found.cost or not start.cost:
+        return
+    console().print(
+        f"Against plain collectives on '{start.name}' ({milliseconds(start.plain)}): placement alone "
+        f"{start.plain / alone.plain:.2f}x, programs alone {start.plain / start.cost:.2f}x, both "
+        f"{start.plain / found.cost:.2f}x.",
+        markup=False,
+    )
+
+
+def _factor(factor: Fraction) -> str:
+    value = float(factor)
+    return f"{value:.4g}x" if value >= 1 else f"1/{1 / value:.4g}x"
+
+
+def _programs(found: WorkloadSolution, piece: Piece) -> str:
+    """The programs of a piece, by reduction: how many steps each takes."""
+    pairs = zip(found.workload.reductions, piece.programs, strict=True)
+    return ", ".join(f"{one.name}: {len(program)} step{'s' * (len(program) != 1)}" for one, program in pairs)
