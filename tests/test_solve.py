@@ -21,7 +21,7 @@ from smtsynth.model.lowering import Lowering
 from smtsynth.model.program import Program, canonical, instruction_set, parse_program
 from smtsynth.search import loop
 from smtsynth.search.enumerate import StateGraph, cheapest_programs, enumerate_programs
-from smtsynth.search.graph import cheapest_path, class_graph
+from smtsynth.search.graph import ClassGraph, cheapest_path, class_graph
 from smtsynth.search.incumbent import schemes
 from smtsynth.search.joint import solve_joint
 from smtsynth.search.loop import Resources
@@ -283,8 +283,17 @@ def test_graph_bounds_every_program_from_below() -> None:
             least = enumerate_programs(StateGraph(target_of(lowering)), prices, steps).cost
             assert best is not None and least is not None and best[0] <= least
             assert best[0] == prices.program(best[1]) and len(best[1]) <= steps
-    with pytest.raises(LimitReached):
-        class_graph(target((2,) * 9).aim, "full")
+
+
+def test_a_graph_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smtsynth.search.graph.MAX_STATES", 100)
+    given, matrix = _cube(4)
+    lowering = lower(given, matrix)
+    prices = Prices(AlphaBeta(), lowering, given.reduction.payload)
+    with pytest.raises(LimitReached, match="more than 100 states"):
+        cheapest_path(ClassGraph(target_of(lowering).aim, "full"), prices, 7)
+    solution = solve(given, matrix, steps=3, instruction_set="p2")
+    assert solution.status is Status.OPTIMAL
 
 
 def test_schemes_are_programs_of_the_set() -> None:

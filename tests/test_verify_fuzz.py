@@ -33,17 +33,22 @@ Layout = Literal["any", "identity"]
 
 
 def agree(schedules: Sequence[Schedule], layout: Layout, solver: str) -> Counter[str]:
-    """Assert that a solver, asked about all schedules in one script, says what the interpreter does; the verdicts."""
+    """Assert that a solver, asked about all schedules in one script, says what the interpreter does; the verdicts.
+
+    The few that are too large for solvers are left out.
+    """
+    questions = [(schedule, obligation(schedule, layout)) for schedule in schedules]
+    asked = [(schedule, question) for schedule, question in questions if question is not None]
+    assert len(asked) > 0.9 * len(schedules)
     text, verdicts = HEAD, []
-    for schedule in schedules:
-        question = obligation(schedule, layout)
-        assert question is not None and question.startswith(HEAD)
+    for schedule, question in asked:
+        assert question.startswith(HEAD)
         text += f"(push 1)\n{question.removeprefix(HEAD)}(pop 1)\n"
         verdicts.append(run(schedule, layout).verdict)
     said = run_smtlib(text, solver, 300)
     assert said.reason is None
     expected = [{"proved": Answer.UNSAT, "refuted": Answer.SAT}[verdict] for verdict in verdicts]
-    wrong = [schedule for schedule, one, two in zip(schedules, said.answers, expected, strict=True) if one is not two]
+    wrong = [schedule for schedule, one, two in zip(asked, said.answers, expected, strict=True) if one is not two]
     assert not wrong, wrong[0]
     return Counter(verdicts)
 

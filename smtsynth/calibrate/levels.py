@@ -63,7 +63,8 @@ def fit_link(runs: Sequence[Run]) -> LinkFit | None:
     if alpha < 0:
         alpha, slope = 0.0, float(table[:, 1].sum() / (table[:, 1] ** 2).sum())
     error = float(np.abs(table @ np.array([alpha, slope]) - 1).mean())
-    return LinkFit(alpha, 1 / slope, error, tuple(f"{run.file}:{run.line} {run.collective}" for run in rings), tuple(notes))
+    used = tuple(f"{run.file}:{run.line} {run.collective}" for run in rings)
+    return LinkFit(alpha, 1 / slope, error, used, tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def fit_system(runs: Sequence[Run], nics: int | None = None) -> Calibrated | Non
         devices = 1 if near is None else most
         ports = devices if nics is None else min(nics, devices)
         rate = _short(far.beta)
-        levels.append(Level("node", nodes, rate * ports, _short(far.alpha), rate if devices > 1 and ports > 1 else None))
+        limit = rate if devices > 1 and ports > 1 else None
+        levels.append(Level("node", nodes, rate * ports, _short(far.alpha), limit))
         fits["node"] = far
     if near is not None:
         levels.append(Level("gpu", most, _short(near.beta), _short(near.alpha)))

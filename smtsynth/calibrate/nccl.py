@@ -95,7 +95,8 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
     lines = data.decode("utf-8", errors="replace").splitlines()
     runs = list(_runs(lines, where))
     if not runs:
-        raise InputError("ends without a row", where=f"{where}:{max(1, len(lines))}", expected="the output of nccl-tests")
+        last = f"{where}:{max(1, len(lines))}"
+        raise InputError("ends without a row", where=last, expected="the output of nccl-tests")
     return runs
 
 
@@ -133,7 +134,8 @@ def _sample(words: list[str], columns: list[str], line: int) -> Sample | None:
     """A row's sample, or None where it can't be used."""
     if not columns:
         old = len(words) == 12
-        columns = ["size", "count", "type", "redop", *([] if old else ["root"]), *["time", "algbw", "busbw", "#wrong"] * 2]
+        times = ["time", "algbw", "busbw", "error" if old else "#wrong"]
+        columns = ["size", "count", "type", "redop", *([] if old else ["root"]), *times, *times]
     fixed = columns.index("time") if "time" in columns else len(columns)
     values = words[fixed:]
     if len(words) < fixed + 3 or "type" not in columns[:fixed]:
@@ -162,8 +164,8 @@ def _closed(run: _Open, where: str) -> Iterator[Run]:
     listed = len(run.ranks) if run.ranks and len(run.ranks) == max(run.ranks) + 1 else None
     name = run.name or _collective(largest, place)
     devices = listed or (max(run.ranks) + 1 if run.ranks else None) or _devices(name, largest, place)
-    expected = _ratio(name, devices)
-    if expected is not None and largest.algbw >= 1 and abs(largest.busbw / largest.algbw / expected - 1) > Fraction(1, 10):
+    expected, known = _ratio(name, devices), largest.algbw >= 1
+    if expected and known and abs(largest.busbw / largest.algbw / expected - 1) > Fraction(1, 10):
         raise InputError(
             f"busbw {float(largest.busbw):g} does not fit to algbw {float(largest.algbw):g}",
             where=place,

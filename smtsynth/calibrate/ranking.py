@@ -67,8 +67,8 @@ class Matching:
         tops = [min(1.0, max(0.0, (k - below) / ties)) for k in TOPS]
         regret = self.measured[_tied(price, price.min())].mean() / self.measured.min()
         error = float(np.median(np.abs(price / self.measured - 1)))
-        ranks = [_ranks(values) for values in (price, self.measured)]
-        return [float(right.mean()), float(regret), error, float(np.corrcoef(*ranks)[0, 1]), *tops]
+        ranks = np.corrcoef(_ranks(price), _ranks(self.measured))
+        return [float(right.mean()), float(regret), error, float(ranks[0, 1]), *tops]
 
 
 def _tied(one: Floats, two: Floats | float) -> npt.NDArray[np.bool_]:

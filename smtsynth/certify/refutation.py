@@ -27,6 +27,10 @@ READERS: dict[str, Callable[[Iterable[Literals], Iterable[str]], Proof]] = {
 }
 
 
+class Satisfiable(InternalError):
+    """What was to be refuted has a model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refutation:
     """What a refutation took: the solver, its proof in bytes, the lemmas kept, and seconds of either part."""
@@ -52,7 +56,7 @@ def refute(
 
     Solver and elaboration are child processes, one after the other, each within `memory` bytes (default 4 GB), both
     within `seconds`. Raises InputError where the solver isn't installed, LimitReached where a limit ends the work,
-    InternalError where the CNF is satisfiable or a proof is wrong.
+    Satisfiable where the CNF is, InternalError where a proof is wrong.
     """
     start, memory = perf_counter(), memory or DEFAULT_MEMORY
     with tempfile.TemporaryDirectory(prefix="smtsynth-") as folder:
@@ -60,7 +64,7 @@ def refute(
         cnf.write_text(dimacs, encoding="ascii")
         outcome = prove(cnf, raw, kind, seconds, memory, stop, progress)
         if outcome.answer is Answer.SAT:
-            raise InternalError("what the certificate is to refute is satisfiable")
+            raise Satisfiable("what the certificate is to refute is satisfiable")
         if outcome.answer is Answer.UNKNOWN:
             raise LimitReached(f"no proof: {outcome.reason}")
         said.write_text(f"elaborating {raw.stat().st_size / 1e6:.1f} MB of proof", encoding="ascii")

@@ -1,10 +1,11 @@
 """How a library runs a collective on one group: which device sends how much to which, and how long a piece travels.
 
 Ring and open chain are the model's (section 6), but that where devices are not behind one switch a Reduce runs round
-the ring from the device after the root to the root: the paper's V100 rows show it (2.29 s, not 0.3). An AllReduce may also run as a *chain* (reduced towards the first
-device and sent back) or as a *double binary tree*: two binary trees over the group's nodes, half of the data on each,
-a chain inside every node. A node that is inner in one tree is a leaf of the other, as NCCL builds them. On a switch a
-library starts a channel at every member of a node, so that the chain's and the trees' work spreads evenly over them.
+the ring from the device after the root to the root: the paper's V100 rows show it (2.29 s, not 0.3). An AllReduce may
+also run as a *chain* (reduced towards the first device and sent back) or as a *double binary tree*: two binary trees
+over the group's nodes, half of the data on each, a chain inside every node. A node that is inner in one tree is a leaf
+of the other, as NCCL builds them. On a switch a library starts a channel at every member of a node, so that the
+chain's and the trees' work spreads evenly over them.
 """
 
 from __future__ import annotations

@@ -66,12 +66,18 @@ class AlphaBeta:
         """See smtsynth.cost.wired.wired_key."""
         return wired_key(lowering)
 
-    def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
+    def any_schedule(
+        self,
+        lowering: Lowering,
+        payload: Fraction,
+        collective: Collective = Collective.ALL_REDUCE,
+        split: Sequence[int] | None = None,
+    ) -> int | None:
         """See smtsynth.cost.bound.any_schedule_bound, whose argument is about uplinks to switches."""
         system = lowering.system
         if system.topology is not None or any(level.kind != "switch" for level in system.levels):
             return None
-        return any_schedule_bound(lowering, payload)
+        return any_schedule_bound(lowering, payload, collective, split)
 
 
 def simulate_schedule(model: CostModel, system: System, schedule: Schedule, payload: Fraction) -> list[StepCost]:

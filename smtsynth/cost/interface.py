@@ -103,6 +103,12 @@ class CostModel(Protocol):
         """What the prices on a lowering depend on: lowerings of one problem with equal keys cost the same."""
         ...
 
-    def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
+    def any_schedule(
+        self,
+        lowering: Lowering,
+        payload: Fraction,
+        collective: Collective = Collective.ALL_REDUCE,
+        split: Sequence[int] | None = None,
+    ) -> int | None:
         """Nanoseconds that no schedule at all of the AllReduce takes less than; None where the model knows no bound."""
         ...

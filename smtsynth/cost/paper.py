@@ -14,7 +14,7 @@ from functools import lru_cache
 from smtsynth.cost.interface import GroupLoad, Shares, StepCost
 from smtsynth.cost.wired import alone, wired_explain, wired_key, wired_price, wired_step
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Instruction
+from smtsynth.model.program import Collective, Instruction
 from smtsynth.model.system import Level, System
 from smtsynth.model.topology import LinkKind, Topology
 
@@ -63,7 +63,13 @@ class Paper:
         """See CostModel."""
         return wired_key(lowering)
 
-    def any_schedule(self, lowering: Lowering, payload: Fraction) -> int | None:
+    def any_schedule(
+        self,
+        lowering: Lowering,
+        payload: Fraction,
+        collective: Collective = Collective.ALL_REDUCE,
+        split: Sequence[int] | None = None,
+    ) -> int | None:
         """None: the bound's argument is about the default model's limits."""
         return None
 

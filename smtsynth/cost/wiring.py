@@ -53,9 +53,10 @@ class Wiring(Protocol):
 
 @dataclass(frozen=True)
 class LevelWiring:
-    """The wiring of a system's levels."""
+    """The wiring of a system's levels; `known`: routes that were asked for."""
 
     system: System
+    known: dict[tuple[int, int], tuple[Lane, ...]] = field(default_factory=dict, compare=False)
 
     @property
     def spreads(self) -> bool:
@@ -73,6 +74,12 @@ class LevelWiring:
 
     def route(self, source: int, target: int) -> tuple[Lane, ...]:
         """See Wiring."""
+        found = self.known.get((source, target))
+        if found is None:
+            found = self.known[source, target] = self._route(source, target)
+        return found
+
+    def _route(self, source: int, target: int) -> tuple[Lane, ...]:
         first, ends = self.differ(source, target), (self.units(source), self.units(target))
         lanes: list[Lane] = []
         for number in range(first, len(self.system.levels)):

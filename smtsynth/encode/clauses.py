@@ -31,6 +31,7 @@ class Clauses:
     clauses: dict[Clause, None] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
     count: int = 0
+    seen: set[Hashable] = field(default_factory=set)
     deadline: float | None = None
     _guard: Clause = ()
     _skip: bool = False
@@ -43,6 +44,13 @@ class Clauses:
         if found is None:
             found = self.names[name] = self.fresh()
         return found
+
+    def first(self, *name: Hashable) -> bool:
+        """Whether this is the first time of asking under this name, here: what is defined already need not be again."""
+        key = (self._scope, self._guard, self._skip, name)
+        before = len(self.seen)
+        self.seen.add(key)
+        return len(self.seen) > before
 
     def fresh(self) -> Literal:
         """A variable without a name."""

@@ -22,6 +22,8 @@ def total(clauses: Clauses, parts: Sequence[Sequence[Literal]]) -> list[Literal]
             continue
         one, two = result, list(part)
         result = [clauses.var("total", tuple(one), tuple(two), n) for n in range(1, len(one) + len(two) + 1)]
+        if not clauses.first("total", tuple(one), tuple(two)):
+            continue
         for i in range(len(one) + 1):
             for j in range(len(two) + 1):
                 if i + j:

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -54,11 +53,9 @@ def find_mpiexec() -> str | None:
     return shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
 
 
-def _commands(backend: str, folder: Path, ranks: int) -> list[list[str]]:
+def _command(backend: str, folder: Path, ranks: int) -> list[str]:
     worker = [sys.executable, str(WORKER), str(folder)]
-    if backend == "mpi":
-        return [[find_mpiexec() or "mpiexec", "-n", str(ranks), *worker]]
-    return [[*worker, str(rank)] for rank in (range(ranks) if backend == "gloo" else range(1))]
+    return [find_mpiexec() or "mpiexec", "-n", str(ranks), *worker] if backend == "mpi" else worker
 
 
 def _environment(backend: str, ranks: int) -> dict[str, str]:
@@ -134,35 +131,34 @@ def launch(folder: Path, backend: str, ranks: int, programs: int, patience: floa
     patience: seconds that may pass without any rank's getting on. All processes are ended before this returns.
     """
     with open(folder / "output", "wb") as output:
-        started = [
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=_environment(backend, ranks),
-                cwd=folder,
-                start_new_session=True,
-            )
-            for command in _commands(backend, folder, ranks)
-        ]
+        process = subprocess.Popen(
+            _command(backend, folder, ranks),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=_environment(backend, ranks),
+            cwd=folder,
+            start_new_session=True,
+        )
     watch = Watch(folder, 1 if backend == "jax" else ranks)
+    stop: Stop | None = Stop(None, "error", ())
     try:
-        return _follow(watch, started, programs, patience)
+        stop = _follow(watch, process, programs, patience)
+        return stop
     finally:
-        _end(watch, started)
+        _end(process, gently=stop is None)
 
 
-def _follow(watch: Watch, started: Sequence[subprocess.Popen[bytes]], programs: int, patience: float) -> Stop | None:
+def _follow(watch: Watch, process: subprocess.Popen[bytes], programs: int, patience: float) -> Stop | None:
     seen, since = 0, time.monotonic()
     while True:
-        over = [process.poll() for process in started]
+        code = process.poll()
         now = watch.look()
         current = next((number for number in range(programs) if not watch.done(number)), None)
         if current is None:
             (watch.folder / "close").touch()
             return None
-        if any(over) or all(code is not None for code in over):
+        if code is not None or any(path.name.startswith("error_") for path in watch.folder.iterdir()):
             return _broken(watch, current)
         if now != seen:
             seen, since = now, time.monotonic()
@@ -192,19 +188,14 @@ def _broken(watch: Watch, current: int) -> Stop:
     return Stop(current if watch.ready else None, "error", tuple(found))
 
 
-def _end(watch: Watch, started: Sequence[subprocess.Popen[bytes]]) -> None:
+def _end(process: subprocess.Popen[bytes], gently: bool) -> None:
     """End what is still running: by request first, then by force. Workers also end by themselves soon after their
-    folder is gone."""
-    idle = all(events and events[-1][0] == "done" for events in watch.events)
-    deadline = time.monotonic() + (10 if idle else 0)  # a launch that went well has time to close its library
-    for process in started:
+    folder is gone. gently: all went well, and the launch is given time to close its library."""
+    for wait, number in ((10 if gently else 0, signal.SIGTERM), (2, signal.SIGKILL)):
         try:
-            process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            process.wait(timeout=wait)
+            return
         except subprocess.TimeoutExpired:
-            process.terminate()
-    for process in started:
-        try:
-            process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, number)  # its own session: the launcher and what it forked
+    process.wait()

@@ -68,9 +68,9 @@ def run_scripts(
     """Run programs of one number of ranks (2 to 16), one after the other in one launch, and judge each.
 
     What runs is the text that the exporter writes (texts: other text in its place, or None, for each script). elements:
-    of the buffer, or of one rank's part for ReduceScatter and AllGather. patience: seconds that may pass without any rank's
-    getting on; the launch ends there, and programs after that one are not run. Raises InputError for what can't be
-    run: a library that is missing, too many ranks or elements, a script that the backend can't take.
+    of the buffer, or of one rank's part for ReduceScatter and AllGather. patience: seconds that may pass without any
+    rank's getting on; the launch ends there, and programs after that one are not run. Raises InputError for what
+    can't be run: a library that is missing, too many ranks or elements, a script that the backend can't take.
     """
     check_backend(backend)
     if not scripts:

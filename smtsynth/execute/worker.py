@@ -117,11 +117,28 @@ def mpi(job: dict[str, Any], folder: Path) -> None:
 
 
 def gloo(job: dict[str, Any], folder: Path) -> None:
-    """A rank of torch.distributed over gloo; the launcher gives the rank on the command line."""
+    """All ranks of torch.distributed over gloo: torch is loaded once, and each rank is a fork."""
+    import torch
+
+    torch.set_num_threads(1)
+    pids = []
+    for rank in range(job["ranks"]):
+        pid = os.fork()
+        if pid == 0:
+            gloo_rank(job, folder, rank)
+            os._exit(0)
+        pids.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    sys.exit(max(codes, key=abs))
+
+
+def gloo_rank(job: dict[str, Any], folder: Path, rank: int) -> None:
+    """A rank of torch.distributed over gloo."""
     import torch
     import torch.distributed as dist
 
-    diary = Diary(folder, int(sys.argv[2]))
+    watch(job["launcher"], folder)
+    diary = Diary(folder, rank)
     known: dict[str, Any] = {}
 
     def run(module: ModuleType, function: str, values: Array) -> Array:
@@ -130,11 +147,10 @@ def gloo(job: dict[str, Any], folder: Path) -> None:
         return np.asarray(tensor if result is None else result)
 
     try:
-        torch.set_num_threads(1)
         dist.init_process_group(
             "gloo",
             init_method=(folder / "rendezvous").as_uri(),
-            rank=diary.rank,
+            rank=rank,
             world_size=job["ranks"],
             timeout=timedelta(seconds=job["patience"]),
         )

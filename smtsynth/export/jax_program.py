@@ -168,11 +168,13 @@ def _start(given: Script, widest: int) -> list[str]:
         lines = [f"rows = values.reshape({parts(given)}, -1)  # a row for each rank of the group"]
         pad = f"jnp.pad(rows, ((0, 0), (0, -rows.shape[1] % {share})))" if share > 1 else "rows"
         lines.append(f"buffer = {pad}.reshape(-1)")
+        if given.arrange is not None:
+            lines.append("buffer = buffer.reshape(PIECES, -1)[jnp.array(ARRANGE)].reshape(-1)")
     else:
         lines = [f"buffer = {_padded('values', 'PIECES', given.pieces)}"]
-    if not given.uniform:
+    if not given.uniform or given.take is not None:
         lines.append(f"piece = buffer.size // {held}" if held > 1 else "piece = buffer.size")
-        if widest > held:
+        if widest > held and not given.uniform:
             lines.append(f"buffer = jnp.pad(buffer, (0, {widest - held} * piece))")
     return lines
 
@@ -186,7 +188,10 @@ def _finish(given: Script, writer: _Writer) -> list[str]:
     if not given.proved:
         return ["return buffer"]
     lines = []
-    if not given.uniform:
+    if given.take is not None:
+        writer.uses_rank = True
+        lines.append("buffer = buffer.reshape(-1, piece)[jnp.array(TAKE)[rank]].reshape(-1)")
+    elif not given.uniform:
         kept = given.pieces // parts(given) if given.goal is Collective.REDUCE_SCATTER else given.pieces
         lines.append(f"buffer = buffer[: {kept} * piece]")
     if given.undo is not None:

@@ -63,9 +63,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Script:
-    """A schedule to write down. `layout[i]` is the chunk at position i at the end, None where it is in order.
+    """A schedule to write down.
 
-    wording: the schedule as a program's short text, if it is one; claims: sentences on what is proved of it.
+    wording: the schedule as a program's short text, if it is one; claims: sentences on what is proved of it. arrange
+    and take, for a ReduceScatter whose parts end elsewhere than in order: the piece to put at each position at the
+    start, and for each rank the positions of its part's pieces at the end.
     """
 
     schedule: Schedule
@@ -74,6 +76,8 @@ class Script:
     moves: tuple[Move, ...]
     wording: str | None = None
     claims: tuple[str, ...] = ()
+    arrange: tuple[int, ...] | None = None
+    take: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def devices(self) -> int:

@@ -43,6 +43,9 @@ def constants(given: Script) -> list[str]:
     lines = [f"RANKS = {given.devices}"]
     if given.pieces > 1:
         lines.append(f"PIECES = {given.pieces}  # equal pieces of a buffer; zeros are added where it does not divide")
+    if given.arrange is not None:
+        lines.append(f"ARRANGE = {list(given.arrange)}  # the piece to put at each position before the first step")
+        lines.append(f"TAKE = {[list(part) for part in given.take or ()]}  # where each rank's part is after the last")
     if given.undo is not None:
         lines.append(f"UNDO = {list(given.undo)}  # where each piece, in order, stands after the last step")
     if outside(given):
@@ -98,6 +101,8 @@ def start(given: Script, to: Dialect) -> list[str]:
         else:
             wide = to.zeros.format(x="values", n=f"({count}, -(-rows.shape[1] // {share}) * {share})")
             lines += [f"buffer = {wide}", "buffer[:, : rows.shape[1]] = rows", "buffer = buffer.reshape(-1)"]
+        if given.arrange is not None:
+            lines.append("buffer = buffer.reshape(PIECES, -1)[ARRANGE].reshape(-1)")
         piece = f"{to.size.format(x='buffer')} // PIECES"
     elif given.pieces == 1:
         lines = [f"buffer = {to.copy.format(x='values.reshape(-1)')}"]
@@ -108,7 +113,7 @@ def start(given: Script, to: Dialect) -> list[str]:
             f"buffer[: {size}] = values.reshape(-1)",
         ]
         piece = f"{to.size.format(x='buffer')} // PIECES"
-    if any(resizes(given, move) for move in given.moves):
+    if given.take is not None or any(resizes(given, move) for move in given.moves):
         lines.append(f"piece = {piece}")
     return lines
 
@@ -125,6 +130,8 @@ def finish(given: Script, to: Dialect, rank: str) -> list[str]:
             lines.append(f"buffer = buffer.reshape({parts(given)}, -1)[:, : {to.size.format(x='part')}]")
         return [*lines, "return buffer.reshape(-1, *part.shape[1:])"]
     if given.goal is Collective.REDUCE_SCATTER:
+        if given.take is not None:
+            lines.append(f"buffer = buffer.reshape(-1, piece)[TAKE[{rank}]].reshape(-1)")
         return [*lines, "return buffer[: rows.shape[1]].reshape(-1, *values.shape[1:])"]
     whole = "buffer" if given.pieces == 1 else f"buffer[: {to.size.format(x='values')}]"
     write = f"values[...] = {whole}.reshape(values.shape)"
@@ -170,8 +177,8 @@ def step(given: Script, move: Move, lines: Sequence[str]) -> list[str]:
 
 
 def needs_rank(given: Script) -> bool:
-    """Whether only some ranks get a result."""
-    return given.proved and (given.goal is Collective.REDUCE or bool(outside(given)))
+    """Whether what is done with the result depends on the rank."""
+    return given.proved and (given.goal is Collective.REDUCE or bool(outside(given)) or given.take is not None)
 
 
 def indented(lines: Sequence[str], by: int = 4) -> list[str]:

@@ -116,7 +116,7 @@ def _problem_text(found: Calibrated | None, runs: Sequence[Run], model: str) -> 
 
 def _report(fitted: Sequence[Fitted], found: Calibrated | None) -> None:
     from smtsynth.interfaces.layout import Table, console
-    from smtsynth.model.units import show_bandwidth, show_bytes, show_seconds
+    from smtsynth.model.units import show_bandwidth, show_seconds
 
     out = console()
     numbers = ("devices", "nodes", "rows", "skipped", "from", "to", "alpha", "bytes/s", "mean error")
@@ -126,7 +126,7 @@ def _report(fitted: Sequence[Fitted], found: Calibrated | None) -> None:
         first += [str(len(run.samples)), str(run.skipped)]
         for piece in pieces:
             rate = show_bandwidth(piece.rate) if piece.rate < 1e15 else "any"
-            figures = (show_bytes(piece.first), show_bytes(piece.last), show_seconds(piece.alpha), rate)
+            figures = (_size(piece.first), _size(piece.last), show_seconds(piece.alpha), rate)
             rows.add_row(*first, *figures, f"{100 * piece.error:.1f} %", f"{run.file}:{run.line}")
             first = [""] * 5
     out.print(rows)
@@ -138,8 +138,8 @@ def _report(fitted: Sequence[Fitted], found: Calibrated | None) -> None:
         fit = found.fits[level.name]
         limit = "" if level.per_device is None else f", {show_bandwidth(level.per_device)} a device"
         out.print(
-            f"  {level.size} {level.name}: {show_bandwidth(level.bandwidth)}{limit}, {show_seconds(level.latency)} a hop; "
-            f"mean error {100 * fit.error:.1f} %"
+            f"  {level.size} {level.name}: {show_bandwidth(level.bandwidth)}{limit}, "
+            f"{show_seconds(level.latency)} a hop; mean error {100 * fit.error:.1f} %"
         )
         for note in fit.notes:
             out.print(f"    {note}", markup=False)
@@ -152,7 +152,7 @@ def _compare(runs: Sequence[Run], found: Calibrated) -> None:
     from smtsynth.calibrate.nccl import COLLECTIVES
     from smtsynth.cost.models import alpha_beta
     from smtsynth.interfaces.layout import Table, console
-    from smtsynth.model.units import show_bytes, show_seconds
+    from smtsynth.model.units import show_seconds
 
     system, out = found.system, console()
     seen = [run for run in runs if run.devices == system.devices and run.nodes == system.levels[0].size]
@@ -164,7 +164,15 @@ def _compare(runs: Sequence[Run], found: Calibrated) -> None:
         for sample in run.samples if run.collective in COLLECTIVES else ():
             expected = predict(alpha_beta("auto"), system, COLLECTIVES[run.collective], sample.size)
             measured, off = float(sample.seconds), expected / float(sample.seconds) - 1
-            cells = (show_bytes(sample.size), show_seconds(measured), show_seconds(expected), f"{100 * off:+.0f} %")
+            cells = (_size(sample.size), show_seconds(measured), show_seconds(expected), f"{100 * off:+.0f} %")
             rows.add_row(run.collective, *cells)
     out.print("\nPredicted from these levels alone (cost model alpha-beta, algorithm auto):")
     out.print(rows)
+
+
+def _size(size: int) -> str:
+    """About how many bytes, in binary units: logs round sizes down to what the devices divide."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= scale * 0.999:
+            return f"{size / scale:.4g} {unit}"
+    return f"{size} B"

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError
 from smtsynth.interfaces.calibrate import calibrate
+from smtsynth.interfaces.certify import Order, Written, certificate_options, check
 from smtsynth.interfaces.export import export
 from smtsynth.interfaces.run import run as run_command
 from smtsynth.interfaces.verify import verify
@@ -172,6 +173,7 @@ def placements(problem: str, as_json: bool, everything: bool) -> None:
 @click.option(
     "--why", is_flag=True, help="Of a workload: runners-up, defaults, which axis innermost."
 )
+@certificate_options
 @AS_JSON
 def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> int:
     """Find the cheapest program, and prove that nothing cheaper exists.
@@ -194,19 +196,23 @@ def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> 
     if why:
         raise InputError("is for workloads", where="--why", expected="a file with several reductions")
     options, resources, placement = _options(asked, given)
+    order = Order.of(given, asked, options, placement)
     if joint:
         if placement is not None:
             raise InputError("--joint looks for the placement itself", where="--placement", expected="one of the two")
         solution = solve_joint(asked, options, resources)
     else:
         solution = run(asked, placement, options, resources)
+    written = Written.of(order, solution, options, resources)
     _quiet(resources)
     if as_json:
-        _print_json(solution_json(solution))
+        _print_json(solution_json(solution) | written.data())
     else:
         from smtsynth.interfaces.report import solve_report
 
         solve_report(solution, asked, options.cost_model)
+        written.report()
+    written.end()
     return EXIT[solution.status]
 
 
@@ -215,6 +221,8 @@ def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: d
     from smtsynth.search.workload import solve_workload
 
     options, resources, placement = _options(asked, given)
+    if given["certificate"] is not None or given["with_cnf"]:
+        raise InputError("a workload has no certificate", where="--certificate", expected="a problem with one `reduce`")
     if placement is not None or joint or options.hierarchy != "reduction" or options.encoding != "reduced":
         raise InputError(
             "a workload takes no --placement, --joint, --hierarchy or --encoding", expected="constraints in its file"
@@ -373,6 +381,7 @@ def presets(name: str | None, as_json: bool) -> None:
 
 
 cli.add_command(verify)
+cli.add_command(check)
 cli.add_command(calibrate)
 cli.add_command(workload)
 cli.add_command(export)
@@ -411,10 +420,10 @@ def _options(problem: Problem | Workload, given: dict[str, Any]) -> tuple[Option
         if word not in words:
             raise InputError(f"{word!r} is unknown", where=option, expected=", ".join(words))
     chosen = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
-    single = isinstance(problem, Problem)
-    choice = changed(problem.cost_model if single else CostChoice(), chosen)
+    single = problem if isinstance(problem, Problem) else None
+    choice = changed(single.cost_model if single else CostChoice(), chosen)
     asked = click.get_current_context().get_parameter_source("hierarchy") is ParameterSource.COMMANDLINE
-    if choice.name == "paper" and not asked and single and not problem.reduction.mixed:
+    if choice.name == "paper" and not asked and single and not single.reduction.mixed:
         given["hierarchy"] = ROW_MAJOR  # the paper's model comes with its lowering
     options = Options(
         instruction_set=given["instruction_set"],

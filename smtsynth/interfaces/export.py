@@ -77,7 +77,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
     data: dict[str, Any] = {"target": target}
     hint = None
     if target in PROGRAMS:
-        data["text"], hint = _program(target, asked)
+        data["text"], hint = _program(target, asked, given["order"])
     else:
         data["text"], hint, more = _placed(target, asked, given)
         data |= more
@@ -94,7 +94,13 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
 def _refuse(target: str, given: dict[str, Any]) -> None:
     """InputError for an option that the target doesn't take."""
     launcher = ("hostfile", "rankfile", "slurm")
-    takes = {"order": ("jax", "torch", *launcher), "tokens": ("megatron",), "hosts": launcher, "host_level": launcher}
+    programs = ("torch-program", "jax-program", "mpi4py-program")
+    takes = {
+        "order": ("jax", "torch", *launcher, *programs),
+        "tokens": ("megatron",),
+        "hosts": launcher,
+        "host_level": launcher,
+    }
     takes["hierarchy"] = tuple(PROGRAMS)
     for option, targets in takes.items():
         if given[option] and target not in targets:
@@ -104,7 +110,7 @@ def _refuse(target: str, given: dict[str, Any]) -> None:
             )
 
 
-def _program(target: str, asked: Sources) -> tuple[str, str | None]:
+def _program(target: str, asked: Sources, order: str | None) -> tuple[str, str | None]:
     """The text of a program target, and a hint on its use."""
     from smtsynth.export.goals import replica_script
     from smtsynth.export.jax_program import jax_text
@@ -127,7 +133,7 @@ def _program(target: str, asked: Sources) -> tuple[str, str | None]:
             hint = f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order"
             return msccl_text(replica_script(lowering, program)), hint if len(lowering.devices) > 1 else None
         write = {"torch-program": torch_text, "jax-program": jax_text, "mpi4py-program": mpi4py_text}[target]
-        return write(asked.script(name)), None
+        return write(asked.script(name, order=order)), None
     except InputError as error:
         raise error if error.where else error.at(label(name)) from None
 
@@ -138,19 +144,14 @@ def _placed(target: str, asked: Sources, given: dict[str, Any]) -> tuple[str, st
     from smtsynth.export.groups import groups_text
     from smtsynth.export.jax_mesh import jax_mesh_text
     from smtsynth.export.megatron import megatron_text
-    from smtsynth.export.mesh import Grid, check_order
+    from smtsynth.export.mesh import Grid
     from smtsynth.export.torch_mesh import torch_mesh_text
 
     placement = asked.answered()
     assert asked.problem is not None
     grid = Grid(asked.problem.system, placement)
     more: dict[str, Any] = {"axes": list(grid.names), "matrix": placement.matrix}
-    order = tuple(range(len(grid.axes)))
-    if given["order"] is not None:
-        try:
-            order = check_order(grid, [word.strip() for word in given["order"].split(",")])
-        except InputError as error:
-            raise error.at("--order") from None
+    order = asked.order(given["order"], placement) or tuple(range(len(grid.axes)))
     if target in ("hostfile", "rankfile", "slurm"):
         return _launcher(target, grid, order, given, more)
     if target == "megatron":

@@ -9,6 +9,7 @@ from typing import Any
 
 from smtsynth.errors import InputError
 from smtsynth.export.goals import script_of
+from smtsynth.export.mesh import Grid, check_order
 from smtsynth.export.script import Script, script
 from smtsynth.interfaces.cli import matrix_of
 from smtsynth.interfaces.nodes import Node
@@ -112,15 +113,30 @@ class Sources:
             return replace(schedule, goal=goal_on(self.problem, self.placed()))
         return schedule
 
-    def script(self, name: str, check: Callable[[int], None] = lambda ranks: None) -> Script:
-        """The script of a file or short text, with what its answer claims; check: of the number of ranks, first."""
+    def order(self, text: str | None, placement: Placement) -> tuple[int, ...] | None:
+        """The axes' numbers in the order of --order, slowest first; None where it isn't given."""
+        if text is None or self.problem is None:
+            return None
+        try:
+            return check_order(Grid(self.problem.system, placement), [word.strip() for word in text.split(",")])
+        except InputError as error:
+            raise error.at("--order") from None
+
+    def script(self, name: str, check: Callable[[int], None] = lambda ranks: None, order: str | None = None) -> Script:
+        """The script of a file or short text, with what its answer claims.
+
+        check: of the number of ranks, first; order: how a program's ranks are numbered (see script_of).
+        """
         found = self.program(name)
         check(found.devices if isinstance(found, Schedule) else found[0].system.devices)
         try:
             if isinstance(found, Schedule):
+                if order is not None:
+                    raise InputError("a schedule has its own numbers", where="--order", expected="a program")
                 return script(found)
             assert isinstance(self.problem, Problem)
-            return replace(script_of(self.problem, *found), claims=claims_in(name))
+            axes = self.order(order, found[0].placement)
+            return replace(script_of(self.problem, *found, axes), claims=claims_in(name))
         except InputError as error:
             raise error if error.where else error.at(label(name)) from None
 

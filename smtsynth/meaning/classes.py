@@ -10,6 +10,7 @@ serves for lower bounds and search; what it finds wants a replay.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from smtsynth.model.program import Collective, Instruction
@@ -41,13 +42,14 @@ class Shape(NamedTuple):
         return [root | part for part in submasks(self.joined)]
 
 
-def submasks(mask: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def submasks(mask: int) -> tuple[int, ...]:
     """Every mask within `mask`, ascending."""
     found, part = [], 0
     while True:
         found.append(part)
         if part == mask:
-            return found
+            return tuple(found)
         part = (part - mask) & mask
 
 
@@ -58,7 +60,7 @@ def shape(instruction: Instruction, depth: int) -> Shape:
     others = ((1 << depth) - 1) & ~joined
     if master:
         others &= (1 << start) - 1
-    return Shape(joined, tuple(submasks(others)))
+    return Shape(joined, submasks(others))
 
 
 def initial(depth: int) -> States:

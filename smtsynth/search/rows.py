@@ -105,10 +105,10 @@ class RowTable:
         return self.known[row]
 
     def _least(self, row: Row) -> int:
-        lowering = lowering_of(*self.stand_in(row))
-        if not lowering.depth or self.problem.reduction.collective is not Collective.ALL_REDUCE:
-            return 0
-        return self.options.cost_model.any_schedule(lowering, self.problem.reduction.payload) or 0
+        problem, placement = self.stand_in(row)
+        plain, reduction = lower(self.system, placement, problem.reduced), problem.reduction
+        known = self.options.cost_model.any_schedule(plain, reduction.payload, reduction.collective, problem.split)
+        return known or 0
 
     def evaluate(self, row: Row, resources: Resources) -> Bounds:
         """Sharpen the row: the cheapest path over classes from below, the cheapest program that replays from above.

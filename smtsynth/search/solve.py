@@ -23,9 +23,9 @@ from smtsynth.model.lowering import Lowering, lower, lowering_of
 from smtsynth.model.placement import Placement, count_placements, placements
 from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.program import Collective, Form, Instruction, Program, default_steps, instruction_set
-from smtsynth.search.graph import MAX_DEPTH, cheapest_path, class_graph
+from smtsynth.search.graph import cheapest_path, class_graph
 from smtsynth.search.incumbent import schemes
-from smtsynth.search.loop import Found, Resources, Status, search
+from smtsynth.search.loop import Found, Resources, Status, first_that_replays, search
 from smtsynth.search.replay import Replay, replay
 from smtsynth.search.solution import Solution
 from smtsynth.solvers.sat import check_solver
@@ -142,8 +142,7 @@ def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resou
     steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
     plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
     reduction = problem.reduction
-    summed = reduction.collective is Collective.ALL_REDUCE  # the bound's argument is for AllReduce
-    any_schedule = options.cost_model.any_schedule(plain, reduction.payload) if summed else None
+    any_schedule = options.cost_model.any_schedule(plain, reduction.payload, reduction.collective, problem.split)
     found, bound = _find(lowering, plain, problem, options, resources)
     if found.status in (Status.FEASIBLE, Status.UNKNOWN):
         bound = max(any_schedule or 0, bound or 0)
@@ -215,26 +214,22 @@ def _flat(plain: Lowering, collective: Collective, share: Fraction, model: CostM
 
 
 def first_programs(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
-    """Programs to start from, and a lower bound of every program where the graph of classes gives one."""
-    aim = task.target.aim
-    first = [program for program in schemes(aim, task.instructions) if len(program) <= task.steps]
-    if _has_graph(aim.depth, options) and not resources.interrupted.is_set():
-        try:
-            graph = class_graph(aim, options.instruction_set)
-            best = cheapest_path(graph, task.prices, task.steps, resources.deadline)
-        except LimitReached:
-            return first, None
-        except KeyboardInterrupt:  # the schemes are still worth an answer
-            resources.interrupted.set()
-            return first, None
-        if best is not None:
-            return [best[1], *first], best[0]
-    return first, None
-
-
-def _has_graph(depth: int, options: Options) -> bool:
-    """Whether the graph of class states is used."""
-    return options.bounds and depth <= MAX_DEPTH and options.encoding == "reduced"
+    """Programs to start from, the cheapest first that replays among them, and, with bounds, a lower bound of all."""
+    first = [program for program in schemes(task.target.aim, task.instructions) if len(program) <= task.steps]
+    known = first_that_replays(task, first)
+    first = [known[0]] if known is not None else []
+    if not options.bounds or options.encoding != "reduced" or resources.interrupted.is_set():
+        return first, None
+    below = task.cost(first[0]) if first else None
+    try:
+        graph = class_graph(task.target.aim, options.instruction_set)
+        best = cheapest_path(graph, task.prices, task.steps, below, resources.deadline, resources.interrupted)
+    except LimitReached:
+        return first, None
+    except KeyboardInterrupt:  # the schemes are still worth an answer
+        resources.interrupted.set()
+        return first, None
+    return ([best[1], *first], best[0]) if best is not None else (first, below)
 
 
 def solve(
@@ -287,7 +282,6 @@ def _solve_all(
         for number, (key, _) in enumerate(work):
             done[key] = one(number)
     else:
-        _build_graphs((lowering for _, lowering in work), problem, options, resources)
         with ThreadPoolExecutor(options.jobs) as pool:
             futures = [pool.submit(one, number) for number in range(len(work))]
             try:
@@ -298,18 +292,6 @@ def _solve_all(
             for (key, _), future in zip(work, futures, strict=True):
                 done[key] = future.result()
     return tuple(replace(done[key], lowering=lowering) for key, lowering in zip(keys, lowerings, strict=True))
-
-
-def _build_graphs(lowerings: Iterable[Lowering], problem: Problem, options: Options, resources: Resources) -> None:
-    """Build the graphs of class states once, in this thread, where an interrupt can end it."""
-    try:
-        for lowering in lowerings:
-            whole = all(factor.reduced is not None for factor in lowering.factors)
-            if lowering.depth and whole and _has_graph(lowering.depth, options):
-                target = target_of(lowering, problem.reduction.collective, problem.split)
-                class_graph(target.aim, options.instruction_set)
-    except KeyboardInterrupt:
-        resources.interrupted.set()
 
 
 def _best(solutions: tuple[Solution, ...], seconds: float) -> Solution:

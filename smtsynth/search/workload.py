@@ -301,12 +301,12 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
         return replace(nothing, reason=why, seconds=perf_counter() - start)
     tables = Tables(workload, options)
     first = [matrix for _, matrix in default_matrices(workload) if matrix is not None and not workload.broken(matrix)]
-    best = best_matrix(tables, dict.fromkeys(first), (), resources)
+    best = best_matrix(tables, dict.fromkeys(first), (), _part(resources, 0.6))
     if best.matrix is None or best.cost is None:
         return replace(nothing, status=Status.UNKNOWN, reason=best.reason, loop=best.queries)
     bound, queries = best.cost, list(best.queries)
     if not best.refuted or not tables.exact():
-        bound, more = lower_bound(tables, best.cost, resources)
+        bound, more = lower_bound(tables, best.cost, _part(resources, 0.6))
         queries += more
     answers = solve_on(workload, best.matrix, options, resources)
     found = sum(one.total or 0 for one in answers)
@@ -328,6 +328,12 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
         loop=tuple(queries),
         seconds=perf_counter() - start,
     )
+
+
+def _part(resources: Resources, share: float) -> Resources:
+    """The same resources with a deadline after `share` of the time that is left, so that later work has some too."""
+    left = resources.left()
+    return resources if left is None else replace(resources, deadline=perf_counter() + share * left)
 
 
 def solve_on(workload: Workload, matrix: Matrix, options: Options, resources: Resources) -> tuple[ReductionAnswer, ...]:
