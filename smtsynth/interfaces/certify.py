@@ -70,7 +70,7 @@ class Order:
         choice = replace(changed(problem.cost_model, words), overlap="none")
         limits = Limits(steps=options.steps or problem.limits.steps)
         asked = Plain(problem.system, problem.axes, problem.reduction, limits, choice)
-        if cost_model_of(choice) != options.cost_model or _read(problem_text(asked)) != asked:
+        if cost_model_of(choice) != options.cost_model or problem_of_text(problem_text(asked)) != asked:
             raise InputError("the problem can't be written down exactly", where="--certificate", expected="another")
         return Order(folder, given["with_cnf"], asked, placement is not None)
 
@@ -94,7 +94,7 @@ class Order:
             with staged(self.folder) as beside:
                 made = produce(scope, witness, problem_text(self.problem), beside, resources, self.with_cnf)
                 resources.progress("checking the certificate")
-                report = check(beside, _read, made.sha256)
+                report = check(beside, problem_of_text, made.sha256)
                 if not report.ok:
                     wrong = next(part for part in report.parts if not part.ok)
                     raise InternalError(f"the certificate fails its check: {wrong.name}: {wrong.said}")
@@ -103,7 +103,8 @@ class Order:
             raise LimitReached("no certificate: interrupted") from None
 
 
-def _read(text: str) -> Problem:
+def problem_of_text(text: str) -> Problem:
+    """The problem of the text of a certificate's problem file."""
     from smtsynth.interfaces.files import MAX_PROBLEM_VALUES, problem_of
     from smtsynth.interfaces.yamltext import parse_data
 
@@ -165,7 +166,7 @@ def check(folder: str, digest: str | None, as_json: bool) -> int:
     """
     from smtsynth.certify.check import check as run
 
-    report = run(Path(folder), _read, digest)
+    report = run(Path(folder), problem_of_text, digest)
     if as_json:
         sys.stdout.write(json.dumps(report_json(report), allow_nan=False) + "\n")
     else:

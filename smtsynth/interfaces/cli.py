@@ -184,7 +184,8 @@ def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> 
     \b
     Example: smtsynth solve examples/a100-4x16.yaml --placement '[[1,4],[4,4]]'
     """
-    from smtsynth.interfaces.jsonout import solution_json
+    from smtsynth.interfaces.jsonout import overlap_json, solution_json
+    from smtsynth.interfaces.simulation import overlap_interval
     from smtsynth.interfaces.workloads import read_problem_or_workload
     from smtsynth.model.problem import Problem
     from smtsynth.search.joint import solve_joint
@@ -204,13 +205,17 @@ def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> 
     else:
         solution = run(asked, placement, options, resources)
     written = Written.of(order, solution, options, resources)
+    interval = None
+    if (given["overlap"] or asked.cost_model.overlap) == "full" and solution.schedule is not None:
+        interval = overlap_interval(asked, options, solution.cost or 0, solution.schedule)
     _quiet(resources)
     if as_json:
-        _print_json(solution_json(solution) | written.data())
+        _print_json(solution_json(solution) | overlap_json(interval) | written.data())
     else:
-        from smtsynth.interfaces.report import solve_report
+        from smtsynth.interfaces.report import overlap_report, solve_report
 
         solve_report(solution, asked, options.cost_model)
+        overlap_report(interval)
         written.report()
     written.end()
     return EXIT[solution.status]
@@ -288,7 +293,7 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
     Example: smtsynth simulate examples/a100-4x16.yaml 'AllReduce(root, InsideGroup)' --placement '[[1,4],[4,4]]'
     """
     from smtsynth.interfaces.files import read_problem
-    from smtsynth.interfaces.jsonout import simulate_json
+    from smtsynth.interfaces.jsonout import overlap_json, simulate_json
     from smtsynth.interfaces.simulation import overlap_interval, simulation
 
     asked = read_problem(problem)
@@ -297,13 +302,15 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
     given_one = options.hierarchy if source is ParameterSource.COMMANDLINE else None
     texts, collectives, costs, schedule = simulation(asked, file, placement, options, given_one)
     both = (given["overlap"] or asked.cost_model.overlap) == "full"
-    interval = overlap_interval(asked, options, costs, schedule) if both else None
+    total = sum(cost.nanoseconds for cost in costs)
+    interval = overlap_interval(asked, options, total, schedule) if both else None
     if as_json:
-        _print_json(simulate_json(collectives, costs, asked.system, interval))
+        _print_json(overlap_json(interval) | simulate_json(collectives, costs, asked.system))
     else:
-        from smtsynth.interfaces.report import simulate_report
+        from smtsynth.interfaces.report import overlap_report, simulate_report
 
-        simulate_report(texts, costs, asked.system, interval)
+        simulate_report(texts, costs, asked.system)
+        overlap_report(interval)
 
 
 @cli.command(name="enumerate")

@@ -90,15 +90,14 @@ def compare_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def simulate_json(
-    collectives: Sequence[Sequence[str]],
-    costs: Sequence[StepCost],
-    system: System,
-    interval: tuple[int, int] | None = None,
-) -> dict[str, Any]:
-    """`smtsynth simulate --json`; collectives: the names of each step's; interval: of overlap, where asked for."""
-    overlap = {} if interval is None else {"overlap_seconds": [seconds_of(one) for one in interval]}
-    return overlap | {
+def overlap_json(interval: tuple[int, int] | None) -> dict[str, Any]:
+    """The bounds of perfect and no overlap, nanoseconds, where they were asked for."""
+    return {} if interval is None else {"overlap_seconds": [seconds_of(one) for one in interval]}
+
+
+def simulate_json(collectives: Sequence[Sequence[str]], costs: Sequence[StepCost], system: System) -> dict[str, Any]:
+    """`smtsynth simulate --json`; collectives: the names of each step's."""
+    return {
         "seconds": seconds_of(sum(cost.nanoseconds for cost in costs)),
         "steps": [
             {

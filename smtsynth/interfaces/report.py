@@ -123,7 +123,8 @@ def _levels(system: System) -> str:
 def _placements(out: Console, solution: Solution) -> None:
     axes = ", ".join(f"{axis.name} {axis.size}" for axis in solution.placement.axes)
     every = sorted(solution.placements, key=lambda one: (one.cost is None, one.cost, one.placement.matrix))
-    out.print(f"\n{len(every)} placements (rows {axes}), best first:")
+    many = f"{len(every)} placements (rows {axes}), best first:"
+    out.print(f"\n{many}" if len(every) > 1 else f"\n1 placement (rows {axes}):")
     numbers = ("speed-up", "best", "AllReduce")
     rows = Table(("placement", *numbers, "claim", "program"), right=numbers, below={"program": ""})
     for one in every[:MAX_ROWS]:
@@ -235,10 +236,16 @@ def compare_report(comparisons: Sequence[Comparison], merged: bool) -> None:
     out.print(f"[dim]{LEFT_OUT}[/dim]")
 
 
-def simulate_report(
-    texts: Sequence[str], costs: Sequence[StepCost], system: System, interval: tuple[int, int] | None = None
-) -> None:
-    """The table of simulate; texts: each step in words; interval: of overlap, where asked for."""
+def overlap_report(interval: tuple[int, int] | None) -> None:
+    """The bounds of perfect and no overlap, nanoseconds, where they were asked for."""
+    if interval is not None:
+        console().print(
+            f"Between {milliseconds(interval[0])} (perfect overlap of steps) and {milliseconds(interval[1])} (none)."
+        )
+
+
+def simulate_report(texts: Sequence[str], costs: Sequence[StepCost], system: System) -> None:
+    """The table of simulate; texts: each step in words."""
     out = console()
     numbers = ("step", "time", "latency", "transfer")
     rows = Table((*numbers, "what", "waits for"), right=numbers, below={"waits for": "waits for "})
@@ -253,10 +260,6 @@ def simulate_report(
         )
     out.print(rows)
     out.print(f"[bold]{milliseconds(sum(cost.nanoseconds for cost in costs))}[/bold] in all")
-    if interval is not None:
-        out.print(
-            f"Between {milliseconds(interval[0])} (perfect overlap of the steps) and {milliseconds(interval[1])} (none)"
-        )
     out.print(f"[dim]{LEFT_OUT}[/dim]")
 
 

@@ -49,12 +49,11 @@ def simulation(
     return texts, [[str(instruction.collective)] for instruction in program], costs, lowering.schedule(program)
 
 
-def overlap_interval(problem: Problem, options: Options, costs: list[StepCost], schedule: Schedule) -> tuple[int, int]:
-    """Nanoseconds with perfect overlap of the steps, and with none. InputError where the model knows no overlap."""
+def overlap_interval(problem: Problem, options: Options, total: int, schedule: Schedule) -> tuple[int, int]:
+    """Nanoseconds with perfect overlap of the steps, and with none (`total`). InputError where the model knows none."""
     together = options.cost_model.overlapped(problem.system, schedule_loads(schedule, problem.reduction.payload))
     if together is None:
         raise InputError(f"cost model {options.cost_model.name!r} knows no overlap", where="overlap", expected="none")
-    total = sum(cost.nanoseconds for cost in costs)
     return min(together, total), total
 
 
