@@ -74,8 +74,7 @@ class AlphaBeta:
         split: Sequence[int] | None = None,
     ) -> int | None:
         """See smtsynth.cost.bound.any_schedule_bound, whose argument is about uplinks to switches."""
-        system = lowering.system
-        if system.topology is not None or any(level.kind != "switch" for level in system.levels):
+        if not lowering.system.switched:
             return None
         return any_schedule_bound(lowering, payload, collective, split)
 

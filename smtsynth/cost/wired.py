@@ -306,7 +306,6 @@ def wired_explain(
 def wired_key(lowering: Lowering) -> Hashable:
     """What prices on any wiring depend on: on switches the factors, else the placement and its reduced rows too."""
     factors = tuple((factor.level, factor.size, factor.reduced) for factor in lowering.factors)
-    switches = lowering.system.topology is None and all(level.kind == "switch" for level in lowering.system.levels)
-    if switches and lowering.hierarchy != ROW_MAJOR:
+    if lowering.system.switched and lowering.hierarchy != ROW_MAJOR:
         return factors
     return factors, lowering.placement.matrix, lowering.reduced_rows

@@ -151,6 +151,11 @@ class System:
         object.__setattr__(self, "topology", None if topology is None else topology.check(self.devices))
 
     @property
+    def switched(self) -> bool:
+        """Whether all levels are uplinks to switches, so that costs depend on a placement through its factors only."""
+        return self.topology is None and all(level.kind == "switch" for level in self.levels)
+
+    @property
     def plain(self) -> bool:
         """Whether the system is one of the model's: a tree of plain levels, no copies."""
         return self.topology is None and self.copy is None and all(level.plain for level in self.levels)

@@ -291,6 +291,8 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
     Hierarchy `reduction`, reduced encoding. An interrupt or the deadline ends it with the best so far.
     """
     start = perf_counter()
+    if not workload.system.switched:  # rows stand for all placements with the same factors
+        raise InputError("a workload's system has other wiring", where="system", expected="levels of kind switch")
     core = conflict(workload, resources)
     nothing = WorkloadSolution(
         Status.INFEASIBLE, workload, None, None, None, (), (), None, None, core or (), (0, 0), (), 0.0
