@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +37,7 @@ from smtsynth.cost.shares import group_types
 from smtsynth.cost.wired import filled_nanoseconds, wired_price
 from smtsynth.cost.wiring import wiring_of
 from smtsynth.interfaces.choices import changed
+from smtsynth.interfaces.cli import cli
 from smtsynth.interfaces.files import problem_text
 from smtsynth.model.choice import CostChoice, Curve, Piece
 from smtsynth.model.lowering import Lowering, lower
@@ -375,3 +378,57 @@ def test_settings_that_a_model_lacks_are_refused() -> None:
         changed(CostChoice(), {"--cost-model": "measured"})
     with pytest.raises(InputError, match="--algorithm"):
         changed(CostChoice(), {"--algorithm": "star"})
+
+
+def _run(*words: object) -> dict[str, object]:
+    ran = CliRunner().invoke(cli, [*map(str, words), "--json"])
+    assert ran.exit_code == 0, ran.output
+    return json.loads(ran.stdout)  # type: ignore[no-any-return]
+
+
+def test_the_commands_take_models_algorithms_and_overlap(tmp_path: Path) -> None:
+    path, where = put(tmp_path, GOOD), ["--placement", "[[4,1],[1,16]]"]
+    plain = "AllReduce(root, InsideGroup)"
+    ring = _run("simulate", path, plain, *where)
+    tree = _run("simulate", path, plain, *where, "--algorithm", "tree")
+    paper = _run("simulate", path, plain, *where, "--cost-model", "paper")
+    assert tree["seconds"] != ring["seconds"] != paper["seconds"]
+    assert "overlap_seconds" not in ring
+    both = _run("simulate", path, plain + "; " + plain, *where, "--overlap", "full")
+    low, high = both["overlap_seconds"]  # type: ignore[misc]
+    assert low == high == both["seconds"]  # all wait for one link
+    solved = _run("solve", path, "--placement", "[[1,4],[4,4]]", "--algorithm", "auto", "--overlap", "full")
+    low, high = solved["overlap_seconds"]  # type: ignore[misc]
+    assert 0 < low <= high == solved["cost_seconds"]
+    assert solved["cost_model"] == "alpha-beta (auto)"
+    agreed = _run("compare", path, "--cost-model", "paper", "--placement", "[[1,4],[4,4]]")
+    assert agreed["agree"] is True
+
+
+def test_the_papers_model_comes_with_its_lowering() -> None:
+    """Row-major unless a hierarchy is asked for: on this placement plain AllReduce is its best, and ours is not."""
+    words = ("solve", P2 / "a100.yaml", "--placement", "[[2,2],[1,2],[2,4]]")
+    theirs = _run(*words)
+    assert (theirs["hierarchy"], theirs["cost_seconds"]) == ("reduction-row-major", theirs["allreduce_seconds"])
+    ours = _run(*words, "--hierarchy", "reduction")
+    assert ours["hierarchy"] == "reduction" and ours["cost_seconds"] < theirs["cost_seconds"]  # type: ignore[operator]
+
+
+def test_what_needs_levels_of_switches_says_so(tmp_path: Path) -> None:
+    asked = Problem(MODELS[IDS.index("ring level")][2], axes(2, 2, 2), Reduction(["a0"], "1 MiB"))
+    path = put(tmp_path, text := problem_text(asked))
+    reductions = "reductions: [{name: x, over: [a0], bytes: 1 MiB}]\n"
+    step = put(tmp_path, text[: text.index("reduce:")] + reductions, "step.yaml")
+    for options, words in ((["solve", str(path), "--joint"], "levels of switches"), (["solve", str(step)], "workload")):
+        refused = CliRunner().invoke(cli, options)
+        assert isinstance(refused.exception, InputError) and words in str(refused.exception)
+    paper = ["simulate", str(path), "AllReduce(root, InsideGroup)", "--cost-model", "paper", "--overlap", "full"]
+    refused = CliRunner().invoke(cli, [*paper, "--placement", "[[1,2],[1,2],[2,1]]"])
+    assert isinstance(refused.exception, InputError) and "knows no overlap" in str(refused.exception)
+
+
+def test_a_bottleneck_on_a_link_is_named_in_json() -> None:
+    where = ("simulate", P2 / "v100-cpus.yaml", "AllReduce(root, InsideGroup)", "--placement", "[[1,4],[4,2]]")
+    (step,) = _run(*where)["steps"]  # type: ignore[misc]
+    wanted = {"level": None, "unit": None, "direction": None, "link": "root node0.cpu0"}
+    assert step["bottleneck"] == wanted  # type: ignore[index]

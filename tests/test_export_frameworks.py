@@ -129,7 +129,8 @@ axes = data["cases"][data["lowered"]]["axes"]
 mesh = names["make_mesh"](jax.devices()[: np.array(data["cases"][data["lowered"]]["ids"]).size])
 total = lambda x: jax.lax.psum(x, axes[0])
 spec = P(*axes)
-text = jax.jit(jax.shard_map(total, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)).lower(np.zeros(mesh.devices.shape, np.float32)).compile().as_text()
+step = jax.jit(jax.shard_map(total, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+text = step.lower(np.zeros(mesh.devices.shape, np.float32)).compile().as_text()
 out["lowered"] = text
 print(json.dumps(out))
 """

@@ -16,7 +16,7 @@ from verify_support import AG, AR, REDUCE, RS, random_schedule
 from smtsynth import Entry, Goal, Level, Schedule, System, VerificationError
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.interfaces.programs import program_or_schedule_of, schedule_data, schedule_text
-from smtsynth.meaning.buffers import run
+from smtsynth.meaning.buffers import run, trace
 from smtsynth.model.lowering import lower
 from smtsynth.model.placement import Placement, check_placement
 from smtsynth.model.problem import Problem, Reduction
@@ -390,13 +390,18 @@ def test_the_group_is_the_one_that_made_the_fault_not_the_devices_own() -> None:
 
 
 def test_long_buffers_are_cut_short() -> None:
-    pieces = [(chunk, {chunk % 3: 1 + chunk % 2}) for chunk in range(40)]
-    text = buffer_text([*pieces, None, None], 7)
-    assert text == "chunk 7 from twice 1; 2 undefined pieces; … 42 pieces in all"
-    assert buffer_text([]) == "nothing"
-    assert (
-        buffer_text([(0, {1: 1, 2: 3}), (2, {1: 1, 2: 3}), None]) == "chunks 0, 2 from 1, 3 times 2; 1 undefined piece"
-    )
+    gathered = Schedule(8).all_gather([range(8)]).with_goal("AllGather")
+    *_, end = trace(gathered)
+    assert buffer_text(end, 0, 7) == "chunk 7 from 7; … 8 pieces in all"
+    *_, end = trace(Schedule(8).all_gather([range(8)]))
+    text = "; ".join(f"chunk 0 from {device}" for device in range(6))
+    assert buffer_text(end, 0, 0) == buffer_text(end, 0, 5) == f"{text}; … 8 pieces in all"
+    *_, end = trace(FOUR.reduce(ALL))
+    assert [buffer_text(end, device) for device in (0, 1)] == ["chunk 0 from 0-3", "1 undefined piece"]
+    *_, end = trace(Schedule(3).all_reduce([[0, 1]]).all_reduce([[0, 1]]).reduce([[1, 2]]).all_gather([[1, 2]]))
+    assert buffer_text(end, 1) == "chunk 0 from 2, twice 0, 1; 1 undefined piece"
+    empty = FOUR.with_goal("AllGather", [[0, 1]])
+    assert buffer_text(next(trace(empty)), 3) == "nothing"
 
 
 def test_every_refutation_can_be_explained() -> None:

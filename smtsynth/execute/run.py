@@ -87,9 +87,10 @@ def run_scripts(
     trials = [Trial(script, elements, seed) for script in scripts]
     given = texts if texts is not None else [None] * len(scripts)
     written = [text or WRITERS[backend](script, True) for script, text in zip(scripts, given, strict=True)]
+    alone = [text is not None for text in given]
     with tempfile.TemporaryDirectory(prefix="smtsynth-run-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        _write_job(folder, backend, trials, written, patience)
+        _write_job(folder, backend, trials, written, alone, patience)
         stop = launch(folder, backend, ranks, len(trials), patience)
         return [_ran(folder, backend, number, trial, stop) for number, trial in enumerate(trials)]
 
@@ -100,7 +101,9 @@ def check_ranks(ranks: int) -> None:
         raise InputError(f"{ranks} processes", expected=f"2 to {MAX_RANKS} on one machine")
 
 
-def _write_job(folder: Path, backend: str, trials: Sequence[Trial], texts: Sequence[str], patience: float) -> None:
+def _write_job(
+    folder: Path, backend: str, trials: Sequence[Trial], texts: Sequence[str], alone: Sequence[bool], patience: float
+) -> None:
     """What the workers read: modules, inputs (each once), job.json."""
     known: dict[bytes, str] = {}
     programs = []
@@ -111,7 +114,8 @@ def _write_job(folder: Path, backend: str, trials: Sequence[Trial], texts: Seque
         name = known.setdefault(inputs.tobytes(), f"inputs_{number}.npy")
         if name == f"inputs_{number}.npy":
             np.save(folder / name, inputs)
-        programs.append({"module": module, "function": FUNCTION[trial.script.goal], "inputs": name})
+        function = FUNCTION[trial.script.goal]
+        programs.append({"module": module, "function": function, "inputs": name, "alone": alone[number]})
     job = {
         "backend": backend,
         "ranks": trials[0].script.devices,

@@ -26,6 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.int64]
+Run = Callable[[ModuleType, str, Array, bool], Array]
+"""A module, the name of its function, values, and whether its groups are its own alone: what the program gives."""
 
 
 class Diary:
@@ -83,17 +85,18 @@ def make_groups(module: Any, known: dict[str, Any]) -> dict[str, Any]:
     return {name: group for name, group in mine.items() if group is not None}
 
 
-def each(job: dict[str, Any], folder: Path, diary: Diary, run: Callable[[ModuleType, str, Array], Array]) -> None:
-    """Run every program on this rank's values (all ranks' where one process stands for all)."""
+def each(job: dict[str, Any], folder: Path, diary: Diary, run: Run, barrier: Callable[[], Any]) -> None:
+    """Run every program on this rank's values (all ranks' where one process stands for all), one after the other."""
     diary.note("ready", 0)
     for number, program in enumerate(job["programs"]):
         diary.note("start", number)
         values = np.load(folder / program["inputs"])
         if job["backend"] != "jax":
             values = values[diary.rank].copy()
-        result = run(load(folder, program["module"]), program["function"], values)
+        result = run(load(folder, program["module"]), program["function"], values, program["alone"])
         np.save(folder / f"out_{number}_{diary.rank}.npy", result)
         diary.note("done", number)
+        barrier()  # so that a program that goes wrong meets nothing of the next one
     while not (folder / "close").exists():  # a rank that closed its library now would break, not leave, the others
         time.sleep(0.02)
 
@@ -105,12 +108,12 @@ def mpi(job: dict[str, Any], folder: Path) -> None:
     diary = Diary(folder, MPI.COMM_WORLD.rank)
     known: dict[str, Any] = {}
 
-    def run(module: ModuleType, function: str, values: Array) -> Array:
-        result = getattr(module, function)(values, make_groups(module, known))
+    def run(module: ModuleType, function: str, values: Array, alone: bool) -> Array:
+        result = getattr(module, function)(values, make_groups(module, {} if alone else known))
         return values if result is None else result
 
     try:
-        each(job, folder, diary, run)
+        each(job, folder, diary, run, MPI.COMM_WORLD.Barrier)
     except BaseException:
         diary.failed()
         MPI.COMM_WORLD.Abort(3)
@@ -141,9 +144,9 @@ def gloo_rank(job: dict[str, Any], folder: Path, rank: int) -> None:
     diary = Diary(folder, rank)
     known: dict[str, Any] = {}
 
-    def run(module: ModuleType, function: str, values: Array) -> Array:
+    def run(module: ModuleType, function: str, values: Array, alone: bool) -> Array:
         tensor = torch.from_numpy(values)
-        result = getattr(module, function)(tensor, make_groups(module, known))
+        result = getattr(module, function)(tensor, make_groups(module, {} if alone else known))
         return np.asarray(tensor if result is None else result)
 
     try:
@@ -154,7 +157,7 @@ def gloo_rank(job: dict[str, Any], folder: Path, rank: int) -> None:
             world_size=job["ranks"],
             timeout=timedelta(seconds=job["patience"]),
         )
-        each(job, folder, diary, run)
+        each(job, folder, diary, run, dist.barrier)
         dist.destroy_process_group()
     except BaseException:
         diary.failed()
@@ -170,11 +173,11 @@ def jax_devices(job: dict[str, Any], folder: Path) -> None:
 
         mesh = Mesh(np.array(jax.devices()[: job["ranks"]]), ("ranks",))
 
-        def run(module: ModuleType, function: str, values: Array) -> Array:
+        def run(module: ModuleType, function: str, values: Array, alone: bool) -> Array:
             spread = jax.device_put(values.reshape(-1), NamedSharding(mesh, PartitionSpec("ranks")))
             return np.asarray(module.over(mesh)(spread)).reshape(job["ranks"], -1)
 
-        each(job, folder, diary, run)
+        each(job, folder, diary, run, lambda: None)
     except BaseException:
         diary.failed()
         os._exit(3)

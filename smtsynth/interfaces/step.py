@@ -8,6 +8,7 @@ from typing import Any
 
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.shares import class_shares
+from smtsynth.cost.traffic import traffic_cost
 from smtsynth.interfaces.jsonout import schedule_json
 from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
@@ -91,7 +92,9 @@ def step_report(found: WorkloadSolution, options: Options) -> None:
     for flow, cost in found.traffic:
         share = f"{100 * flow.count * cost / found.cost:.0f} %" if found.cost else "-"
         each = milliseconds(cost)
-        rows.add_row(flow.name, share, str(flow.count), each, each, "", "", f"given traffic, {flow.pattern}")
+        row = found.placement.matrix[workload.row(flow.axis)]
+        where = bottleneck_text(traffic_cost(workload.system, row, flow.pattern, flow.payload), workload.system)
+        rows.add_row(flow.name, share, str(flow.count), each, each, "", where, f"given traffic, {flow.pattern}")
     out.print(rows)
     out.print(LEFT_OUT, style="dim")
 

@@ -169,8 +169,8 @@ def _program(out: Console, answer: Answer, detail: ProgramDetail, explained: boo
         if verdict.by_rules:
             _line(
                 out,
-                f"On {show_sizes(verdict.fails[:1])} the rules of the model refuse it, by which a device's chunks are in "
-                "ascending order; the buffers, which keep the order that chunks came in, reach the goal.",
+                f"On {show_sizes(verdict.fails[:1])} the rules of the model refuse it, by which a device's chunks are "
+                "in ascending order; the buffers, which keep the order that chunks came in, reach the goal.",
             )
         elif explained:
             schedule = schedule_over(verdict.fails[0], detail.program)

@@ -15,7 +15,7 @@ from smtsynth.encode.clauses import Clauses
 from smtsynth.encode.costs import Costs
 from smtsynth.encode.placement import MatrixVariables
 from smtsynth.encode.placement import encode as encode_placement
-from smtsynth.errors import InternalError, LimitReached
+from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Matrix, Placement
 from smtsynth.model.workload import Constraint, NamedReduction, Traffic, Workload

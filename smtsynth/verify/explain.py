@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from smtsynth.errors import LimitReached
-from smtsynth.meaning.buffers import Piece, Snapshot, Verdict, trace
+from smtsynth.meaning.buffers import Snapshot, Verdict, trace
 from smtsynth.meaning.faults import Cell, came_from
 from smtsynth.meaning.judge import show_devices
 from smtsynth.meaning.pieces import plan
+from smtsynth.meaning.sums import UNDEFINED
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Group, Schedule
 
 MOST_RUNS = 6  # stretches of a buffer that are shown
-MOST_DEVICES = 12  # lines of a group that are shown
+MOST_LINES = 12  # of what a group's devices hold
 Lines = tuple[tuple[Group, str], ...]
 """Devices that hold the same, and what they hold."""
 
@@ -76,7 +77,7 @@ def _group(schedule: Schedule, verdict: Verdict, before: Snapshot, after: Snapsh
     groups = [group for entry in entries for group in entry.groups]
     if after is None:
         return next(group for group in groups if verdict.device in group and _uneven(before, group))
-    cells = [(verdict.device, position) for position in _positions(end.buffer(verdict.device), verdict.chunk)]
+    cells = [(verdict.device, position) for position in _positions(end, verdict.device, verdict.chunk)]
     links = came_from(plan(schedule), cells)[verdict.step - 1]
     on_way = {device for device, _ in links}
     passed = [group for group in groups if not on_way.isdisjoint(group)]
@@ -93,17 +94,18 @@ def _uneven(snapshot: Snapshot, group: Group) -> bool:
     return len({int(snapshot.state.lengths[device]) for device in group}) > 1
 
 
-def _positions(buffer: Sequence[Piece], chunk: int | None) -> list[int]:
-    """Where the chunk is in a buffer; where it isn't, the undefined pieces, or else all."""
-    found = [position for position, piece in enumerate(buffer) if piece is not None and piece[0] == chunk]
-    return found or [position for position, piece in enumerate(buffer) if piece is None] or list(range(len(buffer)))
+def _positions(snapshot: Snapshot, device: int, chunk: int | None) -> list[int]:
+    """Where the chunk is in a device's buffer; where it isn't, the undefined pieces, or else all."""
+    chunks = snapshot.state.chunks[snapshot.state.cells(device)].tolist()
+    found = [position for position, held in enumerate(chunks) if held == chunk]
+    return found or [position for position, held in enumerate(chunks) if held < 0] or list(range(len(chunks)))
 
 
 def _shows(snapshot: Snapshot, cell: Cell, verdict: Verdict) -> bool:
     """Whether a piece is undefined, or has contributions that are twice, or from outside."""
     cells = snapshot.state.cells(cell[0])
     number = int(snapshot.state.sums[cells][cell[1]])
-    if number == 0:
+    if number == UNDEFINED:
         return True
     counts = snapshot.sums.counts(number)
     return any(counts.get(device, 0) > 1 for device in verdict.duplicated) or any(
@@ -116,49 +118,48 @@ def _lost(before: Snapshot, after: Snapshot, group: Group, verdict: Verdict) -> 
     missing = set(verdict.missing)
 
     def held(snapshot: Snapshot) -> set[int]:
-        pieces = [piece for device in group for piece in snapshot.buffer(device)]
-        return {source for piece in pieces if piece and piece[0] == verdict.chunk for source in piece[1]}
+        state, found = snapshot.state, set[int]()
+        for device in group:
+            cells = state.cells(device)
+            found.update(state.sums[cells][state.chunks[cells] == verdict.chunk].tolist())
+        return {source for number in found for source in snapshot.sums.counts(number)}
 
     return bool(missing & held(before) - held(after))
 
 
 def _lines(snapshot: Snapshot, group: Group, verdict: Verdict) -> Lines:
     """What the group's devices hold, those that hold the same together, the verdict's device in any case."""
-    same: dict[str, list[int]] = {}
+    state = snapshot.state
+    same: dict[tuple[bytes, bytes], list[int]] = {}
     for device in group:
-        same.setdefault(buffer_text(snapshot.buffer(device), verdict.chunk), []).append(device)
-    lines = [(tuple(devices), text) for text, devices in same.items()]
-    shown = lines[:MOST_DEVICES]
-    shown += [line for line in lines[MOST_DEVICES:] if verdict.device in line[0]]
-    return tuple(shown)
+        cells = state.cells(device)
+        same.setdefault((state.chunks[cells].tobytes(), state.sums[cells].tobytes()), []).append(device)
+    together = list(same.values())
+    shown = together[:MOST_LINES] + [devices for devices in together[MOST_LINES:] if verdict.device in devices]
+    return tuple((tuple(devices), buffer_text(snapshot, devices[0], verdict.chunk)) for devices in shown)
 
 
-def buffer_text(buffer: Sequence[Piece], chunk: int | None = None) -> str:
-    """A buffer in words, piece by piece from its start: 'chunks 0-3 from 0, 1; chunk 4 from 0; 2 undefined'.
+def buffer_text(snapshot: Snapshot, device: int, chunk: int | None = None) -> str:
+    """A buffer in words, piece by piece from its start: 'chunks 0-3 from 0, 1; chunk 4 from 0; 2 undefined pieces'.
 
     Where that is long, only the stretches with the chunk, or what is undefined, are named.
     """
-    if not buffer:
+    cells = snapshot.state.cells(device)
+    pieces = list(zip(snapshot.state.chunks[cells].tolist(), snapshot.state.sums[cells].tolist(), strict=True))
+    if not pieces:
         return "nothing"
-    runs = [(key, list(pieces)) for key, pieces in groupby(buffer, key=_sources)]
-    if len(runs) > MOST_RUNS:
-        near = [run for run in runs if any(piece is None or piece[0] == chunk for piece in run[1])] or runs
-        rest = f"… {len(buffer)} pieces in all"
-        return "; ".join([*(_run_text(pieces) for _, pieces in near[:MOST_RUNS]), rest])
-    return "; ".join(_run_text(pieces) for _, pieces in runs)
+    runs = [(number, [piece[0] for piece in run]) for number, run in groupby(pieces, key=lambda piece: piece[1])]
+    if len(runs) <= MOST_RUNS:
+        return "; ".join(_run_text(snapshot, *run) for run in runs)
+    near = [(number, chunks) for number, chunks in runs if number == UNDEFINED or chunk in chunks] or runs
+    return "; ".join([*(_run_text(snapshot, *run) for run in near[:MOST_RUNS]), f"… {len(pieces)} pieces in all"])
 
 
-def _sources(piece: Piece) -> tuple[tuple[int, int], ...] | None:
-    return None if piece is None else tuple(sorted(piece[1].items()))
-
-
-def _run_text(pieces: Sequence[Piece]) -> str:
-    """Neighbouring pieces with the same contributions."""
-    first = pieces[0]
-    if first is None:
-        return f"{len(pieces)} undefined piece{'s' * (len(pieces) > 1)}"
-    chunks = [piece[0] for piece in pieces if piece is not None]
-    return f"chunk{'s' * (len(chunks) > 1)} {_in_order(chunks)} from {_counts_text(first[1])}"
+def _run_text(snapshot: Snapshot, number: int, chunks: Sequence[int]) -> str:
+    """Neighbouring pieces of one sum."""
+    if number == UNDEFINED:
+        return f"{len(chunks)} undefined piece{'s' * (len(chunks) > 1)}"
+    return f"chunk{'s' * (len(chunks) > 1)} {_in_order(chunks)} from {_counts_text(snapshot.sums.counts(number))}"
 
 
 def _counts_text(counts: dict[int, int]) -> str:
