@@ -61,6 +61,20 @@ def scripts(sizes: Sequence[int], instruction_set: str = "full", sample: int | N
     return [script_of(problem, lowering, program) for program in programs]
 
 
+def hierarchy_scripts() -> dict[str, list[Script]]:
+    """By hierarchy, a seeded sample of the programs of two axes on 2 x 4, over one of them and over both."""
+    found: dict[str, list[Script]] = {}
+    for over in (["data"], ["data", "tensor"]):
+        problem = Problem(system(2, 4), {"data": 4, "tensor": 2}, Reduction(over, "1 MiB"))
+        for placement in placements(problem.system, problem.axes):
+            for name in ("reduction", "reduction-factors", "reduction-row-major", "rows", "columns"):
+                lowering = lower(problem, placement, name)
+                every = enumerate_programs(problem, placement, hierarchy=name, steps=4)
+                for _, program in random.Random(f"{over} {placement} {name}").sample(every, min(4, len(every))):
+                    found.setdefault(name, []).append(script_of(problem, lowering, program))
+    return found
+
+
 def one_script(text: str, *sizes: int) -> Script:
     """The script of short text."""
     problem, lowering = whole(*sizes)

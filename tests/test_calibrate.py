@@ -108,6 +108,11 @@ def test_a_cut_rank_list_and_rows_that_cannot_be_used(tmp_path: Path) -> None:
         text = text.replace(line + "\n", "")
     (run,) = read_runs(put(tmp_path, text))
     assert (run.devices, run.nodes) == (72, None)
+    text = log("all_gather", 2, 4, 1e-6, 1e9)
+    for rank in (2, 3):
+        text = text.replace(f"#  Rank {rank:2}", "#")
+    (run,) = read_runs(put(tmp_path, text))
+    assert (run.devices, run.nodes) == (4, None)
     rows = [line for line in log("alltoall", 1, 2, 1e-6, 1e9).splitlines() if line[:1].isdigit()]
     broken = [
         rows[0].replace(" 0 ", " 12 ", 1)[: len(rows[0])],  # wrong out of place: in place counts
@@ -378,7 +383,7 @@ def test_cut_public_logs_are_read_or_refused_in_one_line(data: Path, tmp_path: P
 
 
 def test_ten_nodes_of_eight_h100_from_one_node_and_ten_devices(data: Path) -> None:
-    """The must-show: the fit reads the 1x8 and 10x1 logs alone, and predicts the 10x8 run."""
+    """The fit reads the 1x8 and 10x1 logs alone, and predicts the 10x8 run."""
     folder = data / "nccl-tests"
     found = fit_system([*read_runs(folder / "h100_1x8.log"), *read_runs(folder / "h100_10x1.log")])
     assert found is not None

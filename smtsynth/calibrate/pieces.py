@@ -42,7 +42,7 @@ def fit_line(sizes: Floats, times: Floats) -> tuple[float, float]:
         alpha, slope = float(np.sum(1 / times) / np.sum(1 / times**2)), 1 / FASTEST
     if alpha < 0:
         alpha, slope = 0.0, float(np.sum(sizes / times) / np.sum((sizes / times) ** 2))
-    return alpha, slope
+    return alpha, max(slope, 1 / FASTEST)
 
 
 def fit_pieces(points: Sequence[tuple[int, float]]) -> list[FittedPiece]:

@@ -87,7 +87,7 @@ class AllReduceFit:
 
 
 def fit_allreduce(found: Clusters, rows: Sequence[Row], gpu: str, algorithm: str) -> AllReduceFit:
-    """Fit a system's constants to the plain AllReduce of its rows by one algorithm, as the issue's splits ask."""
+    """Fit a system's constants to the plain AllReduce of its rows by one algorithm, for all rows and for each split."""
     sheet = found.sheet[gpu, algorithm]
     chosen = tuple(row for row in rows if row.gpu == gpu and algorithm in row.allreduce)
     loads = [allreduce_loads(sheet, row, algorithm) for row in chosen]

@@ -31,7 +31,7 @@ from smtsynth.certify.manifest import (
     seal,
     stems,
 )
-from smtsynth.certify.refutation import Satisfiable, refute
+from smtsynth.certify.refutation import Refutation, Satisfiable, refute
 from smtsynth.certify.scope import Case, Scope
 from smtsynth.certify.witness import witness_data
 from smtsynth.encode.choice import Choice
@@ -49,10 +49,11 @@ MAX_PROVED = 4  # factors; beyond, labels are made, and a proof is tried only wh
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A certificate that was written: its manifest, and the digest that is told with the claim."""
+    """A certificate that was written: its manifest, the digest that is told with the claim, what the proofs took."""
 
     manifest: dict[str, Any]
     sha256: str
+    refutations: tuple[Refutation, ...]
 
     @property
     def claim(self) -> str:
@@ -88,6 +89,7 @@ class Producer:
     resources: Resources
     with_cnf: bool = False
     parts: dict[str, str] = field(default_factory=dict)
+    took: list[Refutation] = field(default_factory=list)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a part."""
@@ -99,7 +101,7 @@ class Producer:
         text = clauses.dimacs()
         target = self.folder / f"{name}.lrat.gz"
         resources = self.resources
-        refute(
+        took = refute(
             text,
             target,
             seconds=resources.left(),
@@ -107,6 +109,7 @@ class Producer:
             stop=resources.interrupted,
             progress=resources.progress,
         )
+        self.took.append(took)
         self.parts[target.name] = digest(target.read_bytes())
         if self.with_cnf:
             self.put(f"{name}.cnf", text.encode("ascii"))
@@ -213,7 +216,7 @@ def produce(
     text = canonical(manifest)
     (folder / MANIFEST).write_bytes(text)
     (folder / SEAL).write_bytes(seal(text))
-    return Made(manifest, digest(text))
+    return Made(manifest, digest(text), tuple(producer.took))
 
 
 def seldom(progress: Callable[[str], None]) -> Callable[[str], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from smtsynth.certify.scope import Scope
@@ -10,8 +11,8 @@ from smtsynth.errors import InputError
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.placement import check_placement
 from smtsynth.model.program import Program, default_steps, parse_program, show_instruction
+from smtsynth.model.schedule import Goal
 from smtsynth.search.replay import replay
-from smtsynth.verify.placed import lowered
 
 MAX_LISTED = 2**16  # devices; the schedule of a larger system is left out
 MAX_EDGES = 256  # devices; on smaller systems every edge of every group is priced too
@@ -38,7 +39,9 @@ def witness_data(scope: Scope, lowering: Lowering, program: Program) -> dict[str
     costs = simulate_program(scope.model, lowering, program, reduction.payload, reduction.collective)
     listed = lowering.system.devices <= MAX_LISTED
     if lowering.system.devices <= MAX_EDGES:
-        edges = simulate_schedule(scope.model, problem.system, lowered(problem, lowering, program), reduction.payload)
+        goal = Goal(reduction.collective, lowering.replica_groups)
+        schedule = replace(lowering.schedule(program), goal=goal)
+        edges = simulate_schedule(scope.model, problem.system, schedule, reduction.payload)
         if [one.nanoseconds for one in edges] != [one.nanoseconds for one in costs]:
             raise WitnessError("its groups cost something else edge by edge than in closed form")
     return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from smtsynth.errors import InputError
 from smtsynth.export.script import ROOTED, Move, Script, docstring, show_groups
-from smtsynth.export.writing import NOTHING, constants, covers, indented, outside, parts, ready, result_name
+from smtsynth.export.writing import NOTHING, constants, covers, indented, outside, parts, pieces, ready, result_name
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Group
 
@@ -91,8 +91,8 @@ class _Writer:
         lines = [self.comment(move)]
         for (_, held, kept), groups in kinds.items():
             members = [rank for group in groups for rank in group]
-            lines += [f"front = buffer[: {held} * piece]", *self.call(move, groups, "front")]
-            put = f"buffer.at[: {kept} * piece].set(front)"
+            lines += [f"front = buffer[: {pieces(held)}]", *self.call(move, groups, "front")]
+            put = f"buffer.at[: {pieces(kept)}].set(front)"
             if len(members) == self.given.devices:
                 lines.append(f"buffer = {put}")
             else:
@@ -175,7 +175,7 @@ def _start(given: Script, widest: int) -> list[str]:
     if not given.uniform or given.take is not None:
         lines.append(f"piece = buffer.size // {held}" if held > 1 else "piece = buffer.size")
         if widest > held and not given.uniform:
-            lines.append(f"buffer = jnp.pad(buffer, (0, {widest - held} * piece))")
+            lines.append(f"buffer = jnp.pad(buffer, (0, {pieces(widest - held)}))")
     return lines
 
 
@@ -193,7 +193,7 @@ def _finish(given: Script, writer: _Writer) -> list[str]:
         lines.append("buffer = buffer.reshape(-1, piece)[jnp.array(TAKE)[rank]].reshape(-1)")
     elif not given.uniform:
         kept = given.pieces // parts(given) if given.goal is Collective.REDUCE_SCATTER else given.pieces
-        lines.append(f"buffer = buffer[: {kept} * piece]")
+        lines.append(f"buffer = buffer[: {pieces(kept)}]")
     if given.undo is not None:
         lines.append("buffer = buffer.reshape(PIECES, -1)[jnp.array(UNDO)].reshape(-1)")
     if given.goal is Collective.ALL_GATHER:

@@ -88,7 +88,7 @@ def _move(given: Script, move: Move, checked: bool) -> list[str]:
         else:
             if resizes(given, move):
                 lines.append("if group.rank != root:")
-                lines.append(f"    buffer = np.empty({lengths_of(move)} * piece, buffer.dtype)")
+                lines.append(f"    buffer = np.empty({lengths_of(move)}, buffer.dtype)")
             lines.append("group.Bcast(buffer, root=root)")
     ranks = "ranks" if any("ranks" in line for line in lines) else "_"
     return step(given, move, [f'group, {ranks} = groups["{move.name}"]', *lines])

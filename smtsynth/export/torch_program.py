@@ -106,7 +106,7 @@ def _move(given: Script, move: Move, checked: bool) -> list[str]:
         lines = [f"root = {root_of(move)}"]
         if resizes(given, move):
             lines.append("if dist.get_rank() != root:")
-            lines.append(f"    buffer = buffer.new_empty({lengths_of(move)} * piece)")
+            lines.append(f"    buffer = buffer.new_empty({lengths_of(move)})")
         lines.append("dist.broadcast(buffer, src=root, group=group)")
     ranks = "ranks" if any("ranks" in line for line in lines) else "_"
     return step(given, move, [f'group, {ranks} = groups["{move.name}"]', *lines])

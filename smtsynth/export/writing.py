@@ -156,11 +156,11 @@ def root_of(move: Move) -> str:
 
 
 def lengths_of(move: Move) -> str:
-    """An expression for the pieces that a Broadcast's root holds, in the group whose ranks are `ranks`."""
+    """An expression for the elements that a Broadcast's root holds, in the group whose ranks are `ranks`."""
     if len(set(move.held)) == 1:
-        return str(move.held[0])
+        return pieces(move.held[0])
     table = ", ".join(f"{group[0]}: {held}" for group, held in zip(move.groups, move.held, strict=True))
-    return f"{{{table}}}[ranks[0]]"
+    return f"{{{table}}}[ranks[0]] * piece"
 
 
 def covers(given: Script, move: Move) -> bool:
@@ -179,6 +179,11 @@ def step(given: Script, move: Move, lines: Sequence[str]) -> list[str]:
 def needs_rank(given: Script) -> bool:
     """Whether what is done with the result depends on the rank."""
     return given.proved and (given.goal is Collective.REDUCE or bool(outside(given)) or given.take is not None)
+
+
+def pieces(count: int) -> str:
+    """An expression for the elements of so many pieces."""
+    return "piece" if count == 1 else f"{count} * piece"
 
 
 def indented(lines: Sequence[str], by: int = 4) -> list[str]:

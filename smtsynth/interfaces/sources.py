@@ -68,6 +68,9 @@ class Sources:
 
     def answered(self) -> Placement:
         """The placement for targets that want nothing else; the one file beside the problem may be an answer."""
+        if self.problem is None:
+            read_problem_or_workload(self.files[0])  # says what is wrong with the file as a problem
+            raise InputError("a placement needs a problem", expected="a problem file first")
         if len(self.files) > 1:
             raise InputError(f"{len(self.files)} files beside the problem", expected="one answer of solve, or none")
         return self.placed(*((_matrix_in(self.files[0]), label(self.files[0])) if self.files else ()))

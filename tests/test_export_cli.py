@@ -1,0 +1,281 @@
+"""The commands `export` and `run`: what they print, their JSON, exit statuses, and one line for bad input."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from cli_support import PROBLEM, SPLIT, Cli
+from run_support import need
+
+from smtsynth.msccl.reader import parse_msccl
+
+BOTH, INSIDE = "[[1,2],[2,2]]", "[[2,1],[1,4]]"  # axes data 2, shard 4 on node 2, gpu 4
+SCHEDULE = """\
+devices: 4
+steps:
+  - {collective: AllReduce, groups: [[0,1],[2,3]]}
+  - {collective: AllReduce, groups: [[0,2],[1,3]]}
+"""
+WRONG = SCHEDULE.replace("[[0,2],[1,3]]", "[[0,2]]")
+WORKLOAD = """\
+system: {preset: dgx-h100, sizes: {node: 2}}
+axes: {data: 4, tensor: 4}
+reductions:
+  - {name: gradients, over: [data], bytes: 2 GiB}
+"""
+PLACED = ["jax", "torch", "deepspeed", "groups", "hostfile", "rankfile", "slurm"]
+PROGRAMS = ["torch-program", "jax-program", "mpi4py-program", "msccl"]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """The command line in this process."""
+    return Cli(tmp_path, monkeypatch, capfd)
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> str:
+    path = tmp_path / "p.yaml"
+    path.write_text(PROBLEM)
+    return str(path)
+
+
+@pytest.fixture
+def schedule(tmp_path: Path) -> str:
+    path = tmp_path / "s.yaml"
+    path.write_text(SCHEDULE)
+    return str(path)
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> str:
+    path = tmp_path / "w.yaml"
+    path.write_text(WRONG)
+    return str(path)
+
+
+def answer(cli: Cli, problem: str, folder: Path, placement: str = BOTH) -> str:
+    path = folder / "a.json"
+    path.write_text(cli("solve", problem, "--placement", placement, "--json").out)
+    return str(path)
+
+
+# --- placements ---
+
+
+@pytest.mark.parametrize("target", PLACED)
+def test_every_target_of_a_placement(cli: Cli, problem: str, target: str) -> None:
+    ran = cli("export", target, problem, "--placement", INSIDE)
+    assert ran.status == 0 and ran.out.endswith("\n")
+    found = cli("export", target, problem, "--placement", INSIDE, "--json")
+    assert found.status == 0
+    assert found.data["text"] == ran.out
+    assert (found.data["target"], found.data["axes"], found.data["matrix"]) == (
+        target,
+        ["data", "shard"],
+        [[2, 1], [1, 4]],
+    )
+    assert ("ranks" in found.data) == (target in ("hostfile", "rankfile", "slurm"))
+
+
+def test_the_placement_of_an_answer(cli: Cli, problem: str, tmp_path: Path) -> None:
+    ran = cli("export", "groups", problem, answer(cli, problem, tmp_path))
+    assert json.loads(ran.out)["axes"]["data"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    other = cli("export", "groups", problem, answer(cli, problem, tmp_path), "--placement", INSIDE)
+    assert json.loads(other.out)["axes"]["data"] == [[0, 4], [1, 5], [2, 6], [3, 7]]
+
+
+def test_a_workload_has_placements_too(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "step.yaml"
+    path.write_text(WORKLOAD)
+    ran = cli("export", "megatron", str(path), "--placement", "[[2,2],[1,4]]")
+    assert ran.status == 0
+    assert ran.out.splitlines()[-1] == "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1"
+
+
+def test_output_goes_to_a_file(cli: Cli, problem: str, tmp_path: Path) -> None:
+    target = tmp_path / "mesh.py"
+    ran = cli("export", "jax", problem, "--placement", INSIDE, "--output", str(target))
+    assert ran.status == 0 and not ran.out
+    ast.parse(target.read_text())
+
+
+def test_hosts_from_a_list_and_from_a_file(cli: Cli, problem: str, tmp_path: Path) -> None:
+    ran = cli("export", "slurm", problem, "--placement", BOTH, "--hosts", "n[07-08]", "--order", "shard,data")
+    assert ran.out.split() == ["n07"] * 4 + ["n08"] * 4
+    assert "srun --distribution=arbitrary --nodes=2 --ntasks=8" in ran.err
+    path = tmp_path / "hosts"
+    path.write_text("a slots=4\nb slots=4\n")
+    found = cli("export", "rankfile", problem, "--placement", BOTH, "--hosts", str(path), "--json")
+    assert [one["host"] for one in found.data["ranks"]] == ["a"] * 2 + ["b"] * 2 + ["a"] * 2 + ["b"] * 2
+    assert set(found.data["ranks"][0]) == {"rank", "device", "host", "local_rank", "local_device"}
+
+
+# --- programs ---
+
+
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_every_target_of_a_program(cli: Cli, problem: str, schedule: str, tmp_path: Path, target: str) -> None:
+    solved = answer(cli, problem, tmp_path)
+    for words in ((problem, solved), (problem, SPLIT, "--placement", BOTH), (schedule,)):
+        ran = cli("export", target, *words)
+        assert ran.status == 0, ran.err
+        if target == "msccl":
+            assert parse_msccl(ran.out.encode(), "x.xml").ngpus == 4
+        else:
+            doc = ast.get_docstring(ast.parse(ran.out)) or ""
+            assert "Proved by counting contributions" in doc
+            assert ("Optimal by the alpha-beta cost model" in doc) == (words == (problem, solved))
+
+
+def test_ranks_in_the_order_of_the_axes(cli: Cli, problem: str) -> None:
+    ran = cli("export", "torch-program", problem, SPLIT, "--placement", BOTH, "--order", "data,shard")
+    assert "GOAL = [[0, 1, 2, 3], [4, 5, 6, 7]]" in ran.out
+
+
+# --- run ---
+
+
+def test_run_says_right(cli: Cli, problem: str, schedule: str, tmp_path: Path) -> None:
+    need("mpi")
+    ran = cli("run", problem, answer(cli, problem, tmp_path), SPLIT, "--placement", BOTH, "--json")
+    assert ran.status == 0
+    assert (ran.data["backend"], ran.data["processes"], ran.data["elements"]) == ("mpi", 8, 1021)
+    assert [one["outcome"] for one in ran.data["programs"]] == ["right", "right"]
+    assert ran.data["programs"][1] == {
+        "program": SPLIT,
+        "outcome": "right",
+        "reason": None,
+        "rank": None,
+        "chunk": None,
+        "waiting": [],
+        "verify": {"verdict": "proved", "device": None, "chunk": None},
+        "agree": True,
+    }
+    text = cli("run", schedule)
+    assert text.status == 0
+    assert text.out == (
+        "1 right: the schedule on 4 processes by MPI (mpi4py), 1021 elements each, every one compared\n"
+    )
+
+
+def test_run_says_wrong_where_verify_does(cli: Cli, wrong: str) -> None:
+    need("mpi")
+    said = cli("verify", wrong, "--json").data
+    ran = cli("run", wrong, "--json")
+    assert ran.status == 1
+    (one,) = ran.data["programs"]
+    assert (one["outcome"], one["rank"], one["chunk"]) == ("wrong", said["device"], said["chunk"]) == ("wrong", 1, 0)
+    assert one["agree"] is True
+    text = cli("run", wrong)
+    assert "rank 1, chunk 0" in text.out and "verify says the same: device 1, chunk 0" in text.out
+
+
+def test_run_all_and_a_sample(cli: Cli, problem: str) -> None:
+    need("mpi")
+    ran = cli("run", problem, "--placement", BOTH, "--all", "--steps", "3", "--json")
+    assert ran.status == 0
+    assert len(ran.data["programs"]) == 29 and all(one["outcome"] == "right" for one in ran.data["programs"])
+    few = cli("run", problem, "--placement", BOTH, "--all", "--sample", "4", "--seed", "1", "--json")
+    assert len(few.data["programs"]) == 4
+
+
+def test_a_module_changed_by_hand_runs_as_it_is(cli: Cli, problem: str, tmp_path: Path) -> None:
+    need("mpi")
+    path = tmp_path / "mine.py"
+    right = cli("export", "mpi4py-program", problem, SPLIT, "--placement", BOTH).out
+    path.write_text(right)
+    assert cli("run", str(path)).status == 0
+    path.write_text(right.replace("    # 2. AllReduce", "    return\n    # 2. AllReduce"))
+    ran = cli("run", str(path), "--json")
+    assert ran.status == 1 and ran.data["programs"][0]["rank"] == 0
+
+
+# --- bad input: one line each ---
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["export", "pytorch", "P"], "target 'pytorch' is unknown, did you mean 'torch'?; expected jax, torch,"),
+    (["export", "torch"], "nothing to work on; expected a problem file"),
+    (["export", "torch", "P"], "--placement: there are 2 placements; expected one of them"),
+    (["export", "torch", "P", "--placement", "[[2,1]]"], "--placement: the placement has the wrong number of rows"),
+    (["export", "torch", "P", "--placement", "x"], "--placement: 'x' is no matrix"),
+    (["export", "torch", "S"], "s.yaml:1: key devices: is unknown"),
+    (["export", "torch", "missing.yaml"], "missing.yaml: there is no such file"),
+    (["export", "torch", "P", "S"], "holds no placement; expected an answer of solve --json"),
+    (["export", "torch", "P", "S", "S"], "2 files beside the problem"),
+    (["export", "torch", "P", "--placement", BOTH, "--hosts", "a"], "--hosts: target torch takes none"),
+    (
+        ["export", "deepspeed", "P", "--placement", BOTH, "--order", "data,shard"],
+        "--order: target deepspeed takes none",
+    ),
+    (["export", "jax", "P", "--placement", BOTH, "--order", "data"], "--order: 'data' does not name each axis once"),
+    (["export", "deepspeed", "P", "--placement", BOTH], "no order of them gives this placement (shard is split across"),
+    (["export", "megatron", "P", "--placement", BOTH], "both data parallelism (dp), and Megatron-LM has one"),
+    (["export", "megatron", "P", "--placement", BOTH, "--as", "shard=xp"], "--as: 'shard=xp' does not fit"),
+    (
+        ["export", "megatron", "P", "--placement", BOTH, "--as", "shard=tp"],
+        "neither order of Megatron-LM's command line gives this placement; start rank r on device d[r], "
+        "d = [0,1,4,5,2,3,6,7]",
+    ),
+    (["export", "hostfile", "P", "--placement", BOTH, "--hosts", "n1"], "--hosts: names 1 hosts; expected 2, one for"),
+    (
+        ["export", "hostfile", "P", "--placement", BOTH, "--hosts", "FEW"],
+        "names 1 hosts; expected 2, one for each node",
+    ),
+    (["export", "hostfile", "P", "--placement", BOTH, "--hosts", "a:2,b"], "host 'a' has 2 slots; expected 4"),
+    (["export", "hostfile", "P", "--placement", BOTH, "--host-level", "x"], "--host-level: there is no level 'x'"),
+    (["export", "torch-program", "P"], "0 programs; expected one program or schedule file"),
+    (["export", "torch-program", "W"], "the schedule is refuted: device 1, chunk 0"),
+    (["export", "torch-program", SPLIT], "a program needs a problem"),
+    (["export", "torch-program", "P", "AllReduce(x, InsideGroup)", "--placement", BOTH], "slice 'x' is no level"),
+    (["export", "torch-program", "P", "missing.yaml"], "there is no such file"),
+    (["export", "torch-program", "S", "--order", "a"], "--order: a schedule has its own numbers"),
+    (["export", "torch-program", "S", "--placement", BOTH], "--placement: needs a problem"),
+    (["export", "jax-program", "P", SPLIT, "--placement", BOTH, "--hierarchy", "x"], "--hierarchy: 'x' is unknown"),
+    (["export", "jax", "P", "--placement", BOTH, "--output", "/nowhere/x"], "cannot be written"),
+    (["run"], "nothing to work on"),
+    (["run", "P"], "no program to run"),
+    (["run", "P", "--all"], "there are 2 placements"),
+    (["run", "P", SPLIT, "--all", "--placement", BOTH], "--all: comes with files"),
+    (["run", "S", "--steps", "3"], "--steps: comes without --all"),
+    (["run", "P", "--all", "--placement", BOTH, "--steps", "0"], "--steps: is 0"),
+    (["run", "P", "--all", "--placement", BOTH, "--instruction-set", "x"], "--instruction-set: instruction set 'x'"),
+    (["run", "S", "--elements", "0"], "0 elements"),
+    (["run", "S", "--time-limit", "0"], "a time limit of 0.0 s"),
+    (["run", "S", "--backend", "nccl"], "backend 'nccl' is unknown"),
+    (["run", "LARGE", "AllReduce(root, InsideGroup)"], "64 processes; expected 2 to 16 on one machine"),
+    (["run", "LARGE", "--all"], "64 processes; expected 2 to 16 on one machine"),
+    (["run", "PY"], "is no module that export wrote"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), BAD, ids=[" ".join(words)[:60] for words, _ in BAD])
+def test_bad_input_is_one_line(
+    cli: Cli, problem: str, schedule: str, wrong: str, tmp_path: Path, words: list[str], line: str
+) -> None:
+    if words[0] == "run" and "nccl" not in words:
+        need("mpi")
+    large = PROBLEM.replace("size: 2", "size: 16").replace("{data: 2, shard: 4}", "{shard: 64}")
+    for name, text in {"large.yaml": large, "few": "only\n", "m.py": "RANKS = x\n"}.items():
+        (tmp_path / name).write_text(text)
+    files = {"P": problem, "S": schedule, "W": wrong}
+    files |= {"LARGE": str(tmp_path / "large.yaml"), "FEW": str(tmp_path / "few"), "PY": str(tmp_path / "m.py")}
+    ran = cli(*(files.get(word, word) for word in words))
+    assert ran.status == 2, ran
+    assert ran.err.startswith("smtsynth: ") and ran.err.count("\n") == 1, ran.err
+    assert line in ran.err
+    assert not ran.out
+
+
+def test_a_missing_library_is_one_line(cli: Cli, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import smtsynth.execute.launch as launch
+
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    for backend, extra in (("mpi", "run"), ("gloo", "torch"), ("jax", "jax")):
+        ran = cli("run", schedule, "--backend", backend)
+        assert ran.status == 2 and ran.err.count("\n") == 1
+        assert f"is not installed; expected pip install 'smtsynth[{extra}]'" in ran.err
