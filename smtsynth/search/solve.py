@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
@@ -283,12 +283,18 @@ def _solve_all(
             done[key] = one(number)
     else:
         with ThreadPoolExecutor(options.jobs) as pool:
-            futures = [pool.submit(one, number) for number in range(len(work))]
-            try:
+            futures: list[Future[Solution]] = []
+
+            def finish() -> None:
+                futures.extend(pool.submit(one, number) for number in range(len(futures), len(work)))
                 while wait(futures, timeout=0.1).not_done:  # an endless wait can miss an interrupt
                     pass
-            except KeyboardInterrupt:  # only the main thread sees it
+
+            try:
+                finish()
+            except KeyboardInterrupt:  # only the main thread sees it; what is left ends at once
                 resources.interrupted.set()
+                finish()
             for (key, _), future in zip(work, futures, strict=True):
                 done[key] = future.result()
     return tuple(replace(done[key], lowering=lowering) for key, lowering in zip(keys, lowerings, strict=True))
