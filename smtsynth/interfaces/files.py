@@ -89,9 +89,7 @@ def _level(node: Node, wired: bool) -> Level:
     if wired:
         keys = node.fields(("name", "size"))
         return _named_level(keys, UNWIRED, Fraction(0), None, {})
-    keys = node.fields(
-        ("name", "size", "bandwidth"), ("latency", "per_device", "kind", "dims", "duplex", "per_group")
-    )
+    keys = node.fields(("name", "size", "bandwidth"), ("latency", "per_device", "kind", "dims", "duplex", "per_group"))
     bandwidth = keys["bandwidth"].amount("bytes/s")
     latency = keys["latency"].amount("seconds", zero=True) if "latency" in keys else Fraction(0)
     per_device = keys["per_device"].amount("bytes/s") if "per_device" in keys else None

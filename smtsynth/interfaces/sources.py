@@ -11,8 +11,8 @@ from smtsynth.errors import InputError
 from smtsynth.export.goals import script_of
 from smtsynth.export.mesh import Grid, check_order
 from smtsynth.export.script import Script, script
-from smtsynth.interfaces.cli import matrix_of
 from smtsynth.interfaces.nodes import Node
+from smtsynth.interfaces.options import matrix_of
 from smtsynth.interfaces.programs import MixedSchedule, RawProgram, read_verifiable
 from smtsynth.interfaces.workloads import read_problem_or_workload
 from smtsynth.interfaces.yamltext import label, read_data

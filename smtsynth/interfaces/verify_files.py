@@ -56,7 +56,7 @@ def verify_yaml(name: str, is_program: bool, settings: Settings) -> Answer:
 
 def _placement(problem: Problem, settings: Settings, matrix: Any = None) -> Placement:
     """The placement that was given, by option or in an answer of solve, or the only one."""
-    from smtsynth.interfaces.cli import matrix_of
+    from smtsynth.interfaces.options import matrix_of
 
     if settings.placement is not None:
         try:

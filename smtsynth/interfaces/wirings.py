@@ -89,9 +89,7 @@ def _repeated(each: Node, levels: list[tuple[str, int]], links: list[Link], shar
             return unit * below + vertex
         return vertex if vertex in shared else f"{name}{unit}.{vertex}"
 
-    return [
-        link._replace(one=end(link.one, unit), two=end(link.two, unit)) for unit in range(units) for link in links
-    ]
+    return [link._replace(one=end(link.one, unit), two=end(link.two, unit)) for unit in range(units) for link in links]
 
 
 def topology_data(topology: Topology) -> dict[str, Any]:
