@@ -128,6 +128,15 @@ def test_other_hierarchies(tmp_path: Path, hierarchy: str) -> None:
     assert wrong(tmp_path) == {} and f"hierarchy {hierarchy}" in made.claim
 
 
+def test_placements_that_a_hierarchy_cannot_serve(tmp_path: Path) -> None:
+    """The system's levels can't tell two axes inside a level apart."""
+    given = problem(system_of(("node", 2, "1 GB/s", "5 us"), ("gpu", 4, "9 GB/s", "1 us")), (2, 4), (1,), MIB)
+    _, made = certify(scoped(given), None, tmp_path, hierarchy="system")
+    arguments = {str(case["placements"]): case["argument"] for case in made.manifest["cases"]}
+    assert wrong(tmp_path) == {} and arguments["[[[2, 1], [1, 4]]]"] is None
+    assert "reduced over in part" in arguments["[[[1, 2], [2, 2]]]"]
+
+
 def test_nothing_to_reduce(tmp_path: Path) -> None:
     given = problem(A100, (1, 64), (0,), MIB)
     _, made = certify(scoped(given), None, tmp_path)

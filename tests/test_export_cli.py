@@ -179,16 +179,14 @@ def test_run_all_and_a_sample(cli: Cli, problem: str) -> None:
     ran = cli("run", problem, "--placement", BOTH, "--all", "--steps", "3", "--json")
     assert ran.status == 0
     assert len(ran.data["programs"]) == 29 and all(one["outcome"] == "right" for one in ran.data["programs"])
-    few = cli("run", problem, "--placement", BOTH, "--all", "--sample", "4", "--seed", "1", "--json")
-    assert len(few.data["programs"]) == 4
+    few = cli("run", problem, "--placement", BOTH, "--all", "--sample", "4", "--seed", "1")
+    assert few.status == 0 and few.out.startswith("4 right: 4 programs on 8 processes")
 
 
 def test_a_module_changed_by_hand_runs_as_it_is(cli: Cli, problem: str, tmp_path: Path) -> None:
     need("mpi")
     path = tmp_path / "mine.py"
     right = cli("export", "mpi4py-program", problem, SPLIT, "--placement", BOTH).out
-    path.write_text(right)
-    assert cli("run", str(path)).status == 0
     path.write_text(right.replace("    # 2. AllReduce", "    return\n    # 2. AllReduce"))
     ran = cli("run", str(path), "--json")
     assert ran.status == 1 and ran.data["programs"][0]["rank"] == 0

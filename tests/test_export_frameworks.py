@@ -136,9 +136,7 @@ print(json.dumps(out))
 """
 
 
-@pytest.fixture(scope="module")
-def in_jax(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was asked of JAX, and what it said."""
+def test_jax_meshes_have_our_groups(tmp_path: Path) -> None:
     need("jax", "jax")
     asked = cases(jax_mesh_text, workload_grids())
     for number, case in enumerate(asked):
@@ -164,12 +162,14 @@ def in_jax(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], di
         )
     data = {"cases": asked, "hybrid": hybrid, "lowered": split[0]}
     flags = f"--xla_force_host_platform_device_count={MOST}"
-    folder = tmp_path_factory.mktemp("jax")
-    return data, put(JAX, data, folder, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
+    got = put(JAX, data, tmp_path, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
+    jax_groups(data, got)
+    jax_hybrid(data, got)
+    jax_lowered(data, got)
 
 
-def test_jax_meshes_have_our_groups(in_jax: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    asked, got = in_jax
+def jax_groups(asked: dict[str, Any], got: dict[str, Any]) -> None:
+    """Devices, names, and groups gathered for real along every axis."""
     ran = 0
     for case, mesh in zip(asked["cases"], got["meshes"], strict=True):
         assert mesh["ids"] == case["ids"], case["name"]
@@ -180,8 +180,8 @@ def test_jax_meshes_have_our_groups(in_jax: tuple[dict[str, Any], dict[str, Any]
     assert ran >= 5
 
 
-def test_jax_hybrid_meshes_are_ours(in_jax: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    asked, got = in_jax
+def jax_hybrid(asked: dict[str, Any], got: dict[str, Any]) -> None:
+    """JAX's own hybrid meshes of two levels are ours."""
     assert len(got["hybrid"]) == 3
     for case, ids, plain in zip(asked["hybrid"], got["hybrid"], got["plain"], strict=True):
         assert ids == case["ids"]
@@ -190,8 +190,8 @@ def test_jax_hybrid_meshes_are_ours(in_jax: tuple[dict[str, Any], dict[str, Any]
     assert any(case["ids"] != plain for case, plain in zip(asked["hybrid"], got["plain"], strict=True))
 
 
-def test_xla_gets_our_groups(in_jax: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    asked, got = in_jax
+def jax_lowered(asked: dict[str, Any], got: dict[str, Any]) -> None:
+    """The replica groups that XLA gets are ours."""
     case = asked["cases"][asked["lowered"]]
     line = next(line for line in got["lowered"].splitlines() if "all-reduce(" in line or "all-reduce-start(" in line)
     # XLA counts the devices in the order of the mesh.
@@ -233,21 +233,15 @@ print(json.dumps(out))
 """
 
 
-@pytest.fixture(scope="module")
-def in_torch(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was asked of PyTorch, and what it said."""
+def test_torch_meshes_have_our_groups(tmp_path: Path) -> None:
     need("torch", "torch")
     asked = cases(torch_mesh_text, workload_grids())
     for number, case in enumerate(asked):
         devices = sum(len(group) for group in case["groups"][case["axes"][0]])
         case["ranks"] = [0, devices - 1, random.Random(number).randrange(devices)]
-    data = {"cases": asked}
-    return data, put(TORCH, data, tmp_path_factory.mktemp("torch"))
-
-
-def test_torch_meshes_have_our_groups(in_torch: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    asked, got = in_torch
-    for case, mesh in zip(asked["cases"], got["meshes"], strict=True):
+    got = put(TORCH, {"cases": asked}, tmp_path)
+    torch_sorts_the_ranks_of_a_group(got)
+    for case, mesh in zip(asked, got["meshes"], strict=True):
         assert mesh["ids"] == case["ids"], case["name"]
         for rank, axes in mesh["ranks"].items():
             for axis, (group, place) in axes.items():
@@ -256,8 +250,7 @@ def test_torch_meshes_have_our_groups(in_torch: tuple[dict[str, Any], dict[str, 
                 assert ours[place] == int(rank)
 
 
-def test_torch_sorts_the_ranks_of_a_group(in_torch: tuple[dict[str, Any], dict[str, Any]]) -> None:
-    # The trap that meshes which ascend along every axis avoid: group rank and mesh coordinate differ.
-    _, got = in_torch
+def torch_sorts_the_ranks_of_a_group(got: dict[str, Any]) -> None:
+    """The trap that meshes which ascend along every axis avoid: group rank and mesh coordinate differ."""
     assert [groups for groups, _, _ in got["sorted"]] == [[0, 2], [1, 3], [0, 2], [1, 3]]
     assert [[group_rank, place] for _, group_rank, place in got["sorted"]] == [[0, 1], [0, 1], [1, 0], [1, 0]]

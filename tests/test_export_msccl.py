@@ -116,6 +116,21 @@ def test_one_replica_of_a_placement_is_written() -> None:
     assert algorithm.ngpus == 4
 
 
+@pytest.mark.parametrize("collective", ["AllGather", "Reduce", "Broadcast", "ReduceScatter"])
+def test_other_goals_are_proved_too(collective: str) -> None:
+    problem, lowering = whole(2, 3, collective=collective)
+    written = refused = 0
+    for program in all_programs(problem, lowering)[:20]:
+        try:
+            algorithm = msccl_algorithm(replica_script(lowering, program, Collective(collective)))
+        except InputError:  # a ReduceScatter whose parts don't end in the order of the ranks
+            refused += 1
+            continue
+        assert all(outcome.right for outcome in execute(algorithm, 1))
+        written += 1
+    assert written >= 1 and (refused == 0 or collective == "ReduceScatter")
+
+
 def test_what_is_not_proved_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "verify_msccl", lambda algorithm: MscclVerdict("refuted", "a race"))
     with pytest.raises(InternalError, match="the MSCCL algorithm of a proved schedule is refuted: a race"):

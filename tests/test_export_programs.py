@@ -17,12 +17,13 @@ from run_support import LEADERS, SPLIT, SWAPPED, all_programs, one_script, plain
 
 from smtsynth import InputError, Problem, Reduction, Schedule, lower, parse_program, placements
 from smtsynth.execute.judge import judge
-from smtsynth.execute.values import Trial
+from smtsynth.execute.values import BITS, Trial, elements_of, values
 from smtsynth.export.goals import renumbered, replica_script, script_of
 from smtsynth.export.jax_program import jax_text
 from smtsynth.export.mpi4py_program import mpi4py_text
 from smtsynth.export.script import FUNCTION, Script, group_name, script, show_groups
 from smtsynth.export.torch_program import torch_text
+from smtsynth.export.writing import NOTHING
 from smtsynth.meaning.buffers import run
 from smtsynth.model.program import Collective, instruction_set
 from smtsynth.model.schedule import Entry, Goal
@@ -348,26 +349,24 @@ def test_the_stand_in_shows_what_is_wrong() -> None:
 
 
 def test_a_sum_of_trial_values_tells_its_element() -> None:
-    from smtsynth.execute.values import elements_of, values
-
     numbers = np.arange(50)
-    total = sum(values(numbers, 1, rank) for rank in range(16))
+    total = sum(values(50, 1, rank) for rank in range(16))
     assert np.array_equal(elements_of(total, 50), numbers)
-    mixed = values(numbers, 1, 0) + values(numbers[::-1].copy(), 1, 1)
-    assert (elements_of(mixed, 50) != numbers).all()
+    assert np.array_equal(elements_of(values(50, 1, 0) * 127, 50), numbers)
+    for shift in range(1, 50):  # different elements added, among them those whose numbers have a third one's as mean
+        mixed = values(50, 1, 0) + np.roll(values(50, 1, 1), shift)
+        assert (elements_of(mixed, 50) == -1).all()
     assert (elements_of(np.zeros(3, dtype=np.int64), 50) == -1).all()
+    assert int(total.max()) < 2**BITS <= 2**59
 
 
 def test_use_of_what_a_reduce_leaves_is_never_taken_for_a_sum() -> None:
-    from smtsynth.execute.values import MAX_ELEMENTS, elements_of, values
-    from smtsynth.export.writing import NOTHING
-
-    top = np.array([MAX_ELEMENTS - 1])
-    for many in range(1, 17):
-        for sums in (np.zeros(1, dtype=np.int64), sum(values(top, 0, rank) for rank in range(16))):
+    largest = np.array([2**BITS - 1])
+    for many in range(1, 32):
+        for sums in (np.zeros(1, dtype=np.int64), largest, *(values(100, 0, rank) for rank in range(4))):
             with np.errstate(over="ignore"):
                 poisoned = sums + np.int64(NOTHING) * np.int64(many)
-            assert elements_of(poisoned, MAX_ELEMENTS)[0] == -1
+            assert (elements_of(poisoned, 100) == -1).all()
 
 
 def test_parts_of_uneven_size_are_cut_as_the_plain_collective_cuts_them() -> None:

@@ -11,7 +11,7 @@ from verify_support import random_schedule
 
 from smtsynth import InputError
 from smtsynth.execute import launch
-from smtsynth.execute.run import MAX_RANKS, Ran, run_scripts
+from smtsynth.execute.run import MAX_RANKS, run_scripts
 from smtsynth.export.goals import script_of
 from smtsynth.export.mpi4py_program import mpi4py_text
 from smtsynth.export.script import Script, script
@@ -24,26 +24,11 @@ PAIRS, ACROSS = ((0, 1), (2, 3)), ((0, 2), (1, 3))
 EVERYONE = ((0, 1, 2, 3),)
 
 
-@pytest.fixture(scope="module")
-def eight_ranks() -> dict[tuple[int, ...], list[Ran]]:
-    """All two-factor programs of 2 x 4 and 4 x 2 and a hundred of 2 x 2 x 2, in one launch."""
+def test_all_two_factor_programs_and_a_sample_of_three_factor_ones_run_right_on_mpi() -> None:
     need("mpi")
-    asked = {sizes: scripts(sizes, sample=100 if len(sizes) > 2 else None) for sizes in ((2, 4), (4, 2), (2, 2, 2))}
-    ran = iter(run_scripts([one for some in asked.values() for one in some]))
-    return {sizes: [next(ran) for _ in some] for sizes, some in asked.items()}
-
-
-@pytest.mark.parametrize("sizes", [(2, 4), (4, 2)])
-def test_all_two_factor_programs_run_right_on_mpi(
-    eight_ranks: dict[tuple[int, ...], list[Ran]], sizes: tuple[int, int]
-) -> None:
-    assert len(eight_ranks[sizes]) == 93
-    assert_right(eight_ranks[sizes])
-
-
-def test_a_sample_of_three_factor_programs_runs_right_on_mpi(eight_ranks: dict[tuple[int, ...], list[Ran]]) -> None:
-    assert len(eight_ranks[2, 2, 2]) == 100
-    assert_right(eight_ranks[2, 2, 2])
+    two, other, three = scripts((2, 4)), scripts((4, 2)), scripts((2, 2, 2), sample=100)
+    assert (len(two), len(other)) == (93, 93)
+    assert_right(run_scripts([*two, *other, *three]))  # eight ranks each: one launch
 
 
 @pytest.mark.full
@@ -132,6 +117,18 @@ def random_scripts(count: int, seed: int) -> list[Script]:
             continue
         found.append(one)
     return found
+
+
+def test_a_sum_of_two_chunks_is_not_taken_for_the_one_between() -> None:
+    need("mpi")
+    mean = plain(
+        4,
+        Entry(Collective.REDUCE_SCATTER, ((2, 1, 3, 0),)),
+        Entry(Collective.ALL_REDUCE, PAIRS),
+        goal=Goal(Collective.REDUCE_SCATTER, ((2, 1, 3, 0),)),
+    )
+    (ran,) = run_scripts([mean], elements=37)
+    assert (ran.outcome, ran.rank, ran.chunk, ran.agrees) == ("wrong", 0, 3, True)
 
 
 def test_random_schedules_run_as_verify_says() -> None:

@@ -15,10 +15,11 @@ from conftest import A100, THREE, problem
 from smtsynth import Level, LimitReached, Problem, Solution, Status, System, lower, show_program, solve
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
+from smtsynth.encode.choice import Blocked, Exactly
 from smtsynth.errors import InputError
 from smtsynth.meaning.goals import target, target_of
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Program, canonical, instruction_set, parse_program
+from smtsynth.model.program import Collective, Form, Instruction, Program, canonical, instruction_set, parse_program
 from smtsynth.search import loop
 from smtsynth.search.enumerate import StateGraph, cheapest_programs, enumerate_programs
 from smtsynth.search.graph import ClassGraph, cheapest_path, class_graph
@@ -260,7 +261,7 @@ def test_unequal_groups_get_exact_prices() -> None:
 
 
 def admits(
-    task: PlacementTask, program: Program, bound: int | None, mixed: Iterable[Any] = (), blocked: Iterable[Program] = ()
+    task: PlacementTask, program: Program, bound: int | None, mixed: Iterable[Any] = (), blocked: Iterable[Blocked] = ()
 ) -> bool:
     """Whether the constraints admit exactly this program below `bound`."""
     choice = task.encode(bound, mixed, blocked)
@@ -384,3 +385,32 @@ def test_resources_count_down() -> None:
     resources = replace(Resources(deadline=0.0), interrupted=Event())
     left = resources.left()
     assert left is not None and left < 0
+
+
+def test_a_program_that_only_lacks_the_goal_is_excluded_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that begin with it stay: refusing a one-step program for want of the goal refuses no longer one."""
+    given = problem(A100, (64,), (0,), 2 * GIB)
+    best = solve(given, [[4, 16]], steps=5)
+    first = (best.program or ())[:1]
+    real = PlacementTask.replay
+
+    def picky(task: PlacementTask, program: Program) -> Replay:
+        short = len(program) == 1
+        return Replay(False, 1, "the goal is not reached", unfinished=True) if short else real(task, program)
+
+    monkeypatch.setattr(PlacementTask, "replay", picky)
+    task = PlacementTask(
+        Prices(AlphaBeta(), best.lowering, given.reduction.payload),
+        target_of(best.lowering),
+        instruction_set(2),
+        5,
+        "reduced",
+    )
+    outcome = picky(task, first)
+    blocked = loop.to_block(first, first, outcome)
+    assert blocked == Exactly(first) and loop.to_block(first, first, Replay(False, 1, "no")) == first
+    assert admits(task, best.program or (), (best.cost or 0) + 1, blocked=[blocked])
+    assert not admits(task, best.program or (), (best.cost or 0) + 1, blocked=[first])
+    flat = (Instruction(Collective.ALL_REDUCE, 0, Form.INSIDE_GROUP),)
+    assert admits(task, flat, None) and not admits(task, flat, None, blocked=[Exactly(flat)])
+    assert solve(given, [[4, 16]], bounds=False).cost == best.cost

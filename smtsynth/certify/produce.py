@@ -34,7 +34,7 @@ from smtsynth.certify.manifest import (
 from smtsynth.certify.refutation import Refutation, Satisfiable, refute
 from smtsynth.certify.scope import Case, Scope
 from smtsynth.certify.witness import witness_data
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice, Exactly
 from smtsynth.encode.clauses import Clauses
 from smtsynth.encode.reduced import MixedRow
 from smtsynth.errors import InternalError, LimitReached
@@ -66,13 +66,13 @@ class Below(PlacementTask):
     """The synthesis task with its bound held fixed, for the loop; `asked` is what each of its constraints held."""
 
     bound: int | None = None
-    asked: list[tuple[tuple[MixedRow, ...], tuple[Program, ...]]] = field(default_factory=list)
+    asked: list[tuple[tuple[MixedRow, ...], tuple[Blocked, ...]]] = field(default_factory=list)
 
     def encode(
         self,
         bound: int | None,
         mixed: Iterable[Any] = (),
-        blocked: Iterable[Program] = (),
+        blocked: Iterable[Blocked] = (),
         clauses: Clauses | None = None,
     ) -> Choice:
         """Constraints on programs below the fixed bound."""
@@ -169,10 +169,10 @@ class Producer:
         if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             raise LimitReached(f"no certificate: {found.reason}")
         mixed, blocked = task.asked[-1]
-        for prefix in blocked:
-            if case.why_blocked(prefix) is None:
-                raise LimitReached("no certificate: a program fails its replay for want of the goal alone")
-        return Entry(case, mixed=mixed, blocked=blocked)
+        prefixes = tuple(one for one in blocked if not isinstance(one, Exactly))
+        if len(prefixes) < len(blocked) or any(case.why_blocked(prefix) is None for prefix in prefixes):
+            raise LimitReached("no certificate: a program fails its replay for want of the goal alone")
+        return Entry(case, mixed=mixed, blocked=prefixes)
 
 
 def packed(text: str) -> bytes:

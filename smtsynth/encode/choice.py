@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from smtsynth.encode.clauses import Clauses, Literal
 from smtsynth.model.program import Collective, Instruction, Program, Span, named
+
+
+class Exactly(NamedTuple):
+    """A program to exclude by itself, where programs that begin with it may be right."""
+
+    program: Program
+
+
+Blocked = Program | Exactly
 
 
 @dataclass(frozen=True)
@@ -58,8 +68,10 @@ class Choice:
                         if named(collective, span, self.depth) not in allowed:
                             clauses.add(-self.on(step, span), -self.does(step, collective))
 
-    def block(self, prefix: Program, exactly: bool = False) -> None:
-        """No program begins with `prefix` (or, `exactly`, is it)."""
+    def block(self, blocked: Blocked) -> None:
+        """No program begins with a prefix, or, `Exactly`, is this one."""
+        exactly = isinstance(blocked, Exactly)
+        prefix = blocked.program if isinstance(blocked, Exactly) else blocked
         literals = [literal for step, one in enumerate(prefix, 1) for literal in self.chosen(step, one)]
         if exactly and len(prefix) < self.steps:
             literals.append(self.idle(len(prefix) + 1))

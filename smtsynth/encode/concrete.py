@@ -12,14 +12,14 @@ from itertools import combinations
 
 from smtsynth.cost.prices import Parts, Prices
 from smtsynth.cost.shares import group_types
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice
 from smtsynth.encode.clauses import Clauses, Literal
 from smtsynth.encode.costs import Costs
 from smtsynth.encode.counting import exactly, total
 from smtsynth.errors import LimitReached
 from smtsynth.meaning.goals import Target, target_of
 from smtsynth.meaning.rules import DeviceState, instruction_groups
-from smtsynth.model.program import Collective, Instruction, Program, Span, named
+from smtsynth.model.program import Collective, Instruction, Span, named
 from smtsynth.model.schedule import Group
 
 MAX_DEVICES = 12
@@ -303,7 +303,7 @@ def encode(
     steps: int,
     bound: int | None,
     mixed: Iterable[MixedRow] = (),
-    blocked: Iterable[Program] = (),
+    blocked: Iterable[Blocked] = (),
     clauses: Clauses | None = None,
     target: Target | None = None,
 ) -> Choice:

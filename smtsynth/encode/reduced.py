@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from smtsynth.cost.prices import Prices
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice
 from smtsynth.encode.clauses import Clauses, Literal
 from smtsynth.encode.costs import Costs
 from smtsynth.meaning.classes import Shape, shape, submasks
 from smtsynth.meaning.goals import Aim, Target, target_of
-from smtsynth.model.program import Collective, Instruction, Program, named
+from smtsynth.model.program import Collective, Instruction, named
 
 MixedRow = tuple[Instruction, tuple[int, ...]]
 
@@ -182,7 +182,7 @@ def encode(
     steps: int,
     bound: int | None,
     mixed: Iterable[MixedRow] = (),
-    blocked: Iterable[Program] = (),
+    blocked: Iterable[Blocked] = (),
     clauses: Clauses | None = None,
     target: Target | None = None,
 ) -> Choice:

@@ -1,13 +1,14 @@
-"""Trial values: integers from which a sum of them tells which chunk it is of, and what each rank must end with.
+"""Trial values: integers from which a sum of them tells which element it is of, and what each rank must end with.
 
-A value of element e has e in its top bits, a one in a field that counts contributions, and random low bits. A sum of
-up to 127 of them gives back the count and, if all are of one element, the element: so a wrong result can be read.
+A value has its element's tag (a random number, the same on every rank) in its top bits, a one in a field that counts
+contributions, and random low bits. A sum of up to 127 of them gives back the count and, if all are of one element, the
+tag: so a wrong result can be read. A mean of other tags is no tag, but by a chance of one in millions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +20,34 @@ from smtsynth.model.program import Collective
 Ints = npt.NDArray[np.int64]
 
 MAX_ELEMENTS = 2**17
-RANDOM_BITS, COUNT_BITS = 20, 7
+RANDOM_BITS, COUNT_BITS, TAG_BITS = 16, 7, 22
 COUNT_AT = RANDOM_BITS + COUNT_BITS
-ELEMENT_AT = COUNT_AT + COUNT_BITS
+TAG_AT = COUNT_AT + COUNT_BITS
+BITS = TAG_AT + TAG_BITS + COUNT_BITS
+"""Bits of a sum of values: 59, so that what a checked program writes over undefined buffers lies beyond."""
 
 
-def values(elements: Ints, seed: int, rank: int) -> Ints:
-    """The values of a rank for these element numbers."""
-    low = np.random.default_rng([seed, rank]).integers(1, 2**RANDOM_BITS, size=len(elements))
-    return (elements << ELEMENT_AT) + (1 << COUNT_AT) + low
+@cache
+def tags(count: int) -> Ints:
+    """Different random numbers of TAG_BITS bits, one for each of so many elements."""
+    return np.random.default_rng(count).permutation(2**TAG_BITS)[:count].astype(np.int64)
 
 
-def elements_of(sums: Ints, most: int) -> Ints:
-    """The element that each sum is of; -1 where it is no sum of values of one element below `most`."""
-    count = (sums >> COUNT_AT) & ((1 << COUNT_BITS) - 1)
-    total = sums >> ELEMENT_AT
-    known = (sums > 0) & (count > 0)
-    element = np.where(known, total // np.maximum(count, 1), -1)
-    return np.where(known & (element * count == total) & (element < most), element, -1)
+def values(count: int, seed: int, rank: int) -> Ints:
+    """The values of a rank for so many elements."""
+    low = np.random.default_rng([seed, rank]).integers(1, 2**RANDOM_BITS, size=count)
+    return (tags(count) << TAG_AT) + (1 << COUNT_AT) + low
+
+
+def elements_of(sums: Ints, count: int) -> Ints:
+    """The element, out of so many, that each sum is of; -1 where it is no sum of values of one element."""
+    times = (sums >> COUNT_AT) & ((1 << COUNT_BITS) - 1)
+    total = sums >> TAG_AT
+    tag = total // np.maximum(times, 1)
+    order = np.argsort(tags(count))
+    place = np.minimum(np.searchsorted(tags(count)[order], tag), count - 1)
+    known = (sums > 0) & (times > 0) & (tag * times == total) & (tags(count)[order][place] == tag)
+    return np.where(known, order[place], -1)
 
 
 @dataclass(frozen=True)
@@ -86,8 +97,7 @@ class Trial:
     @cached_property
     def whole_inputs(self) -> Ints:
         """Every rank's values for all elements, shape (ranks, elements of a whole buffer)."""
-        numbers = np.arange(self.whole)
-        return np.stack([values(numbers, self.seed, rank) for rank in range(self.script.devices)])
+        return np.stack([values(self.whole, self.seed, rank) for rank in range(self.script.devices)])
 
     @cached_property
     def inputs(self) -> Ints:

@@ -54,10 +54,11 @@ def renumbered(schedule: Schedule, devices: Sequence[int]) -> Schedule:
     return Schedule(schedule.devices, steps, new)
 
 
-def replica_script(lowering: Lowering, program: Program) -> Script:
-    """The script of one replica alone: ranks are the synthesis devices 0 to k - 1, the goal an AllReduce of all."""
+def replica_script(lowering: Lowering, program: Program, collective: Collective = Collective.ALL_REDUCE) -> Script:
+    """The script of one replica alone: ranks are the synthesis devices 0 to k - 1, the goal one of them all."""
     steps = tuple((Entry(step.collective, tuple(map(tuple, lowering.groups(step).tolist()))),) for step in program)
-    return script(Schedule(math.prod(lowering.sizes), steps), program, lowering)
+    ranks = math.prod(lowering.sizes)
+    return script(Schedule(ranks, steps, Goal(collective, (tuple(range(ranks)),))), program, lowering)
 
 
 def _dealt(given: Script) -> Script:

@@ -10,8 +10,8 @@ from smtsynth.export.script import FUNCTION, ROOTED, Move, Script, check_size, r
 from smtsynth.model.program import Collective
 
 NOTHING = -9 * 2**59
-"""What a checked program writes over buffers that a Reduce leaves undefined. Up to 16 of it, added to sums of trial
-values (below 2**58 each) modulo 2**64, are never such a sum, so that their use shows."""
+"""What a checked program writes over buffers that a Reduce leaves undefined. Up to 31 of it, added modulo 2**64 to a
+sum of trial values (below 2**59), are never such a sum, so that their use shows."""
 
 SPLIT_GOALS = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
 

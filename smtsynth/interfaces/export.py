@@ -38,7 +38,7 @@ TARGETS = [*PLACED, *PROGRAMS]
 @click.command()
 @click.argument("target")
 @click.argument("sources", nargs=-1, metavar="[PROBLEM] [FILE]")
-@click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[1,4],[4,4]]'.")
+@click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[2,8],[2,2]]'.")
 @click.option("--hierarchy", help="Synthesis hierarchy of a program. Default: reduction.")
 @click.option(
     "--order", metavar="AXES", help="Axes in the order that ranks or mesh count, slowest first: pipe,data,tensor."
@@ -61,7 +61,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
 
     \b
     Examples:
-      smtsynth export torch examples/a100-4x16.yaml --placement '[[1,4],[4,4]]'
+      smtsynth export torch examples/a100-4x16.yaml --placement '[[2,8],[2,2]]'
       smtsynth solve problem.yaml --json > answer.json
       smtsynth export torch-program problem.yaml answer.json --output all_reduce.py
       smtsynth export hostfile problem.yaml answer.json --hosts 'n[01-04]'
@@ -119,6 +119,7 @@ def _program(target: str, asked: Sources, order: str | None) -> tuple[str, str |
     from smtsynth.export.script import script, show_groups
     from smtsynth.export.torch_program import torch_text
     from smtsynth.interfaces.yamltext import label
+    from smtsynth.model.problem import Problem
     from smtsynth.model.schedule import Schedule
 
     if len(asked.files) != 1:
@@ -131,7 +132,11 @@ def _program(target: str, asked: Sources, order: str | None) -> tuple[str, str |
                 return msccl_text(script(found)), None
             lowering, program = found
             hint = f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order"
-            return msccl_text(replica_script(lowering, program)), hint if len(lowering.devices) > 1 else None
+            assert isinstance(asked.problem, Problem)
+            if asked.problem.reduction.mixed:
+                raise InputError("MSCCL has no mix of collectives", expected="one collective over all reduced axes")
+            written = msccl_text(replica_script(lowering, program, asked.problem.reduction.collective))
+            return written, hint if len(lowering.devices) > 1 else None
         write = {"torch-program": torch_text, "jax-program": jax_text, "mpi4py-program": mpi4py_text}[target]
         return write(asked.script(name, order=order)), None
     except InputError as error:

@@ -92,9 +92,7 @@ def judge(schedule: Schedule, planned: Plan, sums: Sums, end: State, identity: b
     return _order(schedule, planned, sums, end, wants, identity)
 
 
-def _order(
-    schedule: Schedule, planned: Plan, sums: Sums, end: State, wants: Sequence[Want], identity: bool
-) -> Verdict:
+def _order(schedule: Schedule, planned: Plan, sums: Sums, end: State, wants: Sequence[Want], identity: bool) -> Verdict:
     """The verdict where all pieces are right: the order of the chunks, which must be one for all devices.
 
     Where each device keeps a part only, the order is that of a whole group's parts, one after the other.

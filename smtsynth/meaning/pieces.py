@@ -262,9 +262,7 @@ def _write(new: State, devices: Ints, chunks: Cells, sums: Cells) -> None:
         new.sums[index] = sums[:, None, :]
 
 
-def _run(
-    state: State, new: State, collective: Collective, groups: Ints, roots: Ints, length: int, sums: Sums
-) -> None:
+def _run(state: State, new: State, collective: Collective, groups: Ints, roots: Ints, length: int, sums: Sums) -> None:
     """Run the collective on groups, shape (g, m), whose members (Broadcast: whose roots) hold `length` pieces."""
     m = groups.shape[1]
     if collective is Collective.BROADCAST:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from smtsynth.cost.prices import Prices
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice, Exactly
 from smtsynth.encode.clauses import Clauses
 from smtsynth.encode.placement import MatrixVariables
 from smtsynth.encode.placement import encode as encode_placement
@@ -23,7 +23,7 @@ from smtsynth.model.placement import Matrix, check_placement, placements
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Collective, Program, default_steps, instruction_set
 from smtsynth.search.incumbent import schemes
-from smtsynth.search.loop import Query, Resources, Status
+from smtsynth.search.loop import Query, Resources, Status, programs_of, to_block
 from smtsynth.search.replay import Replay, replay
 from smtsynth.search.solution import Solution
 from smtsynth.search.solve import Options, PlacementTask, plain_cost
@@ -39,7 +39,7 @@ class Case:
 
     task: PlacementTask
     mixed: dict[Any, None] = field(default_factory=dict)
-    blocked: list[Program] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def solve_joint(problem: Problem, options: Options, resources: Resources) -> Sol
         if not proved:
             best = _improve(cases, problem, matrix, choices, outcome.true, best)
     status = Status.OPTIMAL if proved else Status.FEASIBLE
-    blocked = tuple(program for case in cases for program in case.blocked)
+    blocked = programs_of(one for case in cases for one in case.blocked)
     return _solution(problem, options, best, status, reason, blocked, tuple(queries), perf_counter() - start)
 
 
@@ -170,8 +170,7 @@ def _improve(
     program = case.task.tidy(raw)
     outcome = replay(lowering, program)
     if not outcome.ok:
-        prefix = program[: outcome.prefix]
-        case.blocked.append(prefix if raw[: len(prefix)] == prefix else raw)
+        case.blocked.append(to_block(raw, program, outcome))
         return best
     cost = case.task.cost(program)
     if cost < best.cost:
@@ -179,7 +178,7 @@ def _improve(
     new = [row for row in case.task.mixed(program) if row not in case.mixed]
     case.mixed.update(dict.fromkeys(new))
     if not new:
-        case.blocked.append(raw)
+        case.blocked.append(Exactly(raw))
     return best
 
 

@@ -13,7 +13,7 @@ from threading import Event
 from time import perf_counter
 from typing import Any, Protocol
 
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice, Exactly
 from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import LimitReached
 from smtsynth.model.program import Program
@@ -62,7 +62,7 @@ class Task(Protocol):
     """A synthesis task, as the loop sees it."""
 
     def encode(
-        self, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Program], clauses: Clauses | None = None
+        self, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Blocked], clauses: Clauses | None = None
     ) -> Choice:
         """Constraints on programs that cost less than `bound` ns."""
         ...
@@ -106,6 +106,19 @@ def first_that_replays(task: Task, programs: Iterable[Program]) -> tuple[Program
     return None
 
 
+def to_block(raw: Program, program: Program, outcome: Replay) -> Blocked:
+    """What to exclude when `program`, the tidied `raw` of a model, failed its replay."""
+    if outcome.unfinished:
+        return Exactly(raw)
+    prefix = program[: outcome.prefix]
+    return prefix if raw[: len(prefix)] == prefix else raw
+
+
+def programs_of(blocked: Iterable[Blocked]) -> tuple[Program, ...]:
+    """The programs and prefixes that were excluded."""
+    return tuple(one.program if isinstance(one, Exactly) else one for one in blocked)
+
+
 def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
     """The cheapest program of the task, from the cheapest of `first` that replays, by questions to the solver.
 
@@ -114,7 +127,7 @@ def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
     best: Program | None = None
     cost: int | None = None
     checked: Replay | None = None
-    blocked: list[Program] = []
+    blocked: list[Blocked] = []
     mixed: dict[Any, None] = {}
     queries: list[Query] = []
     reason: str | None = None
@@ -140,8 +153,7 @@ def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
             program = task.tidy(raw)
             outcome = task.replay(program)
             if not outcome.ok:
-                prefix = program[: outcome.prefix]
-                blocked.append(prefix if raw[: len(prefix)] == prefix else raw)
+                blocked.append(to_block(raw, program, outcome))
                 resources.progress(f"a model failed its replay ({outcome.reason}); its prefix is blocked")
                 continue
             price = task.cost(program)
@@ -151,18 +163,18 @@ def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
                 new = [row for row in task.mixed(program) if row not in mixed]
                 mixed.update(dict.fromkeys(new))
                 if not new:
-                    blocked.append(raw)
+                    blocked.append(Exactly(raw))
                 resources.progress("a model costs more than its constraints knew; its exact prices are added")
     except KeyboardInterrupt:
         resources.interrupted.set()
         reason = "interrupted"
     if best is not None and status is not Status.OPTIMAL:
         status = Status.FEASIBLE
-    return Found(status, best, cost, checked, reason, tuple(blocked), tuple(queries))
+    return Found(status, best, cost, checked, reason, programs_of(blocked), tuple(queries))
 
 
 def _ask(
-    task: Task, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Program], resources: Resources
+    task: Task, bound: int | None, mixed: Iterable[Any], blocked: Iterable[Blocked], resources: Resources
 ) -> tuple[Outcome, Choice | None]:
     """Build the constraints and ask the solver; the time is that of both."""
     start = perf_counter()

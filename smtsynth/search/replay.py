@@ -19,12 +19,16 @@ Layout = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Whether the program reached the goal; if not, the length of its shortest failing prefix and why."""
+    """Whether the program reached the goal; if not, the length of its shortest failing prefix and why.
+
+    unfinished: every step ran, but the goal was not reached, so that a longer program may be right.
+    """
 
     ok: bool
     prefix: int = 0
     reason: str = ""
     layout: Layout | None = None
+    unfinished: bool = False
 
 
 def replay(lowering: Lowering, program: Program, target: Target | None = None) -> Replay:
@@ -35,10 +39,10 @@ def replay(lowering: Lowering, program: Program, target: Target | None = None) -
     target = target or target_of(lowering)
     if lowering.size > MAX_CONCRETE:
         words = run_words(lowering.depth, program, aim=target.aim)
-        return Replay(True) if words.proved else Replay(False, words.step or len(program), words.reason)
+        return Replay(True) if words.proved else _failed(program, words.step, words.reason)
     failure = run_rules(program, target)
     if failure is not None:
-        return Replay(False, failure.step or len(program), str(failure))
+        return _failed(program, failure.step, str(failure))
     schedule = one_replica(program, target)
     if target.collective is Collective.REDUCE_SCATTER:
         wrong = _incomplete(schedule)
@@ -49,6 +53,10 @@ def replay(lowering: Lowering, program: Program, target: Target | None = None) -
     if verdict.verdict == "refuted":
         raise InternalError(f"the rules accept a program that the buffers refute: {verdict.reason}")
     return Replay(True, layout=verdict.layout)
+
+
+def _failed(program: Program, step: int | None, reason: str) -> Replay:
+    return Replay(False, step or len(program), reason, unfinished=step is None)
 
 
 def one_replica(program: Program, target: Target) -> Schedule:

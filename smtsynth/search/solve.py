@@ -14,7 +14,7 @@ from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.interface import CostModel
 from smtsynth.cost.prices import Parts, Prices
 from smtsynth.encode import concrete, reduced
-from smtsynth.encode.choice import Choice
+from smtsynth.encode.choice import Blocked, Choice
 from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.meaning import classes
@@ -80,7 +80,7 @@ class PlacementTask:
         self,
         bound: int | None,
         mixed: Iterable[Any] = (),
-        blocked: Iterable[Program] = (),
+        blocked: Iterable[Blocked] = (),
         clauses: Clauses | None = None,
     ) -> Choice:
         """Constraints on programs that cost less than `bound` ns."""
