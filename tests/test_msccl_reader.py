@@ -120,7 +120,7 @@ def test_spellings_that_are_accepted() -> None:
     assert parse(TEXT.replace('type="re"', 'type="ra"')) == pairs_allreduce(3)
     assert parse(TEXT.replace('type="re"', 'note="&lt;x&gt;" type=" re "')) == pairs_allreduce(3)
     scatter = write_msccl(small_algorithms()["reduce_scatter 3"])
-    assert parse(scatter.replace("reduce_scatter\"", "reducescatter\"")).coll == "reduce_scatter"
+    assert parse(scatter.replace('reduce_scatter"', 'reducescatter"')).coll == "reduce_scatter"
     around = f'<?xml version="1.0"?>\n<!-- about -->\n{TEXT}<!-- end -->\n'
     assert parse(around) == pairs_allreduce(3)
     assert parse(around).line == 3
