@@ -14,9 +14,17 @@ GAP = 2  # blanks between columns
 INDENT = 4  # blanks before what stands below its row
 
 
+class Output(Console):
+    """Standard output; a reader that has gone is no exit status of ours."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line's end."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output for tables; of one width wherever it is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, emoji=False)
+    return Output(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, emoji=False)
 
 
 class Table:
