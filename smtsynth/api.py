@@ -9,7 +9,7 @@ from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.models import cost_model_of
 from smtsynth.cost.prices import Prices
-from smtsynth.meaning.goals import target_of
+from smtsynth.meaning.goals import check_whole, target_of
 from smtsynth.model.lowering import Lowering, lowering_of
 from smtsynth.model.placement import Axis, Matrix, Placement, axes_of, check_placement, only_placement
 from smtsynth.model.placement import placements as enumerate_placements
@@ -127,6 +127,7 @@ def enumerate_programs(
 ) -> list[tuple[int, Program]]:
     """All programs of a placement within the step limit, as (nanoseconds, program), cheapest first."""
     lowering = lower(problem, placement, hierarchy)
+    check_whole(lowering)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     prices = Prices(_model(problem, cost_model), lowering, problem.reduction.payload, target.collective)
     limit = Options(instruction_set, steps).steps or problem.limits.steps or default_steps(lowering.depth)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from conftest import A100, axes, problem
 
-from smtsynth import Level, Problem, Reduction, Status, System, compare, enumerate_programs, lower
+from smtsynth import InputError, Level, Problem, Reduction, Status, System, compare, enumerate_programs, lower
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
 from smtsynth.meaning.goals import target_of
@@ -139,3 +139,11 @@ def test_inclusions_of_one_axis_are_the_papers(matrix: tuple[tuple[int, ...], ..
     found = inclusions(given, placement, "p2")
     for wide, narrow in [("reduction", "rows"), ("rows", "columns"), ("columns", "system")]:
         assert found.lacks(wide, narrow) == 0
+
+
+def test_a_hierarchy_that_cannot_tell_parts_apart_has_no_programs() -> None:
+    given, matrix = problem(A100, (8, 8), (0,), MIB), [[2, 4], [2, 4]]
+    (answer,) = compare(given, matrix, hierarchy="system")
+    assert answer.enumerated.count == 0 and answer.solved.status is Status.INFEASIBLE and answer.agree is True
+    with pytest.raises(InputError, match="part of a level"):
+        enumerate_programs(given, matrix, hierarchy="system")

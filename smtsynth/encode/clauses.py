@@ -15,7 +15,7 @@ from smtsynth.errors import LimitReached
 Literal = int
 Clause = tuple[Literal, ...]
 
-MAX_CLAUSES = 20_000_000
+MAX_CLAUSES = 3_000_000  # some 600 MB
 LOOK_EVERY = 4096  # clauses between looks at the limits
 
 

@@ -83,7 +83,7 @@ def solve(problem: str, as_json: bool, joint: bool, why: bool, **given: Any) -> 
     program for each, for the least time of the whole step.
 
     \b
-    Example: smtsynth solve examples/a100-4x16.yaml --placement '[[1,4],[4,4]]'
+    Example: smtsynth solve examples/a100-4x16.yaml --placement '[[2,8],[2,2]]'
     """
     from smtsynth.interfaces.jsonout import overlap_json, solution_json
     from smtsynth.interfaces.simulation import overlap_interval
@@ -191,7 +191,7 @@ def simulate(problem: str, file: str, as_json: bool, **given: Any) -> None:
     FILE is a program, a schedule, the output of `solve --json`, or short program text.
 
     \b
-    Example: smtsynth simulate examples/a100-4x16.yaml 'AllReduce(root, InsideGroup)' --placement '[[1,4],[4,4]]'
+    Example: smtsynth simulate examples/a100-4x16.yaml 'AllReduce(root, InsideGroup)' --placement '[[2,8],[2,2]]'
     """
     from smtsynth.interfaces.files import read_problem
     from smtsynth.interfaces.jsonout import overlap_json, simulate_json
@@ -224,7 +224,7 @@ def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **g
     """List the programs of one placement, cheapest first (the paper's enumerative search).
 
     \b
-    Example: smtsynth enumerate examples/a100-4x16.yaml --placement '[[1,4],[4,4]]' --cheapest 5
+    Example: smtsynth enumerate examples/a100-4x16.yaml --placement '[[2,8],[2,2]]' --cheapest 5
     """
     from smtsynth.interfaces.files import read_problem
     from smtsynth.interfaces.listing import listing, listing_report

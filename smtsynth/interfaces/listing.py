@@ -9,7 +9,7 @@ from smtsynth.cost.prices import Prices
 from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
 from smtsynth.interfaces.report import LEFT_OUT, milliseconds
-from smtsynth.meaning.goals import target_of
+from smtsynth.meaning.goals import check_whole, target_of
 from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
@@ -26,6 +26,7 @@ def listing(
     """Programs of one placement by length, and the `most` cheapest (None: all), as JSON data."""
     lowering = lowering_of(problem, placement, options.hierarchy)
     steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
+    check_whole(lowering)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     graph = StateGraph(target, options.instruction_set, resources.deadline)
     prices = Prices(options.cost_model, lowering, problem.reduction.payload, target.collective)

@@ -188,6 +188,15 @@ def target(
     return Target(tuple(sizes), collective, flags, tuple(split))
 
 
+def check_whole(lowering: Lowering) -> None:
+    """InputError where the reduction runs over a part of a factor, whose devices no groups tell apart."""
+    if any(factor.reduced is None for factor in lowering.factors):
+        raise InputError(
+            f"hierarchy {lowering.hierarchy!r} reduces over a part of a level, which its groups can't tell apart",
+            expected="another hierarchy, or another placement",
+        )
+
+
 def target_of(
     lowering: Lowering, collective: Collective = Collective.ALL_REDUCE, split: Sequence[int] | None = None
 ) -> Target:

@@ -48,6 +48,10 @@ def compare(
         lowering = lowering_of(problem, placement, options.hierarchy)
         resources.progress(f"placement {placement}")
         solved = solve_lowering(lowering, problem, options, resources)
+        if any(factor.reduced is None for factor in lowering.factors):  # no groups tell the parts apart: no programs
+            none = Enumeration((0,) * solved.steps_limit, None, None, True, None, 0.0)
+            result.append(Comparison(lowering, none, solved))
+            continue
         try:
             if resources.interrupted.is_set():
                 raise KeyboardInterrupt

@@ -20,7 +20,7 @@ from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Instruction, Program, instruction_set
 
 MAX_STATES = 12_000  # 4236 with 4 factors, some ten times more with each further one
-LOOK_EVERY = 64  # states between looks at the clock
+MAX_DEPTH = 5  # factors; with more, single states take too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ def cheapest_path(
     None where there is none. Raises LimitReached past `deadline` (of perf_counter), where `stop` is set, or where the
     graph is too large.
     """
+    if graph.aim.depth > MAX_DEPTH:
+        raise LimitReached(f"the graph of class states is explored for at most {MAX_DEPTH} factors")
     clock = _Clock(deadline, stop)
     best = _any_length(graph, prices, below, clock)
     if best is None or len(best[1]) <= steps:
@@ -104,16 +106,12 @@ def cheapest_path(
 
 @dataclass
 class _Clock:
-    """Looks at the clock, and whether to stop, now and then."""
+    """Looks at the clock, and whether to stop."""
 
     deadline: float | None
     stop: Event | None
-    ticks: int = 0
 
     def tick(self) -> None:
-        self.ticks += 1
-        if self.ticks % LOOK_EVERY:
-            return
         if self.stop is not None and self.stop.is_set():
             raise LimitReached("interrupted")
         if self.deadline is not None and perf_counter() > self.deadline:

@@ -7,11 +7,13 @@ and broadcast), innermost first and last; in between the outer segments are redu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Collective, Instruction, Program, Span, named
 
 MAX_SCHEMES = 4096
+MAX_WORK = 2**16  # schemes times classes: pricing one takes a look at every class
 
 
 def schemes(aim: Aim, instructions: Sequence[Instruction]) -> Iterator[Program]:
@@ -26,11 +28,12 @@ def schemes(aim: Aim, instructions: Sequence[Instruction]) -> Iterator[Program]:
         yield tuple(named(Collective.ALL_REDUCE, Span(start, stop, False), depth) for start, stop in runs)
         return
     count = 0
-    for program in _nested(depth) if aim.collective is Collective.ALL_REDUCE else _one_way(aim):
+    listed = chain(_plain(depth), _nested(depth)) if aim.collective is Collective.ALL_REDUCE else _one_way(aim)
+    for program in dict.fromkeys(islice(listed, 2 * MAX_SCHEMES)):
         if allowed.issuperset(program):
             yield program
             count += 1
-            if count >= MAX_SCHEMES:
+            if count >= min(MAX_SCHEMES, max(8, MAX_WORK >> depth)):
                 return
 
 
@@ -43,6 +46,21 @@ def _runs(reduced: Sequence[bool]) -> list[tuple[int, int]]:
         elif flag:
             runs.append((factor, factor + 1))
     return runs
+
+
+def _plain(depth: int) -> Iterator[Program]:
+    """The best known first: one AllReduce; one level of hierarchy, at each place; all levels, scattered one by one."""
+    cores = [Span(0, core, False) for core in range(depth, 0, -1)]
+    for segments in [[], *([Span(core.stop, depth, False)] for core in cores[1:])]:
+        yield _around(cores[depth - segments[0].start] if segments else cores[0], segments, depth)
+    yield _around(cores[-1], [Span(factor, factor + 1, False) for factor in range(depth - 1, 0, -1)], depth)
+
+
+def _around(core: Span, segments: Sequence[Span], depth: int) -> Program:
+    """The segments scattered, innermost first, the core reduced over, and the segments gathered again."""
+    down = [named(Collective.REDUCE_SCATTER, span, depth) for span in segments]
+    up = [named(Collective.ALL_GATHER, span, depth) for span in reversed(segments)]
+    return (*down, named(Collective.ALL_REDUCE, core, depth), *up)
 
 
 def _one_way(aim: Aim) -> Iterator[Program]:

@@ -97,9 +97,24 @@ class Found:
     queries: tuple[Query, ...]
 
 
-def first_that_replays(task: Task, programs: Iterable[Program]) -> tuple[Program, Replay] | None:
-    """The cheapest of `programs` that reaches the goal, the shortest of equals; None where none does."""
-    for program in sorted(programs, key=lambda one: (task.cost(one), len(one))):
+def first_that_replays(
+    task: Task, programs: Iterable[Program], resources: Resources | None = None
+) -> tuple[Program, Replay] | None:
+    """The cheapest of `programs` that reaches the goal, the shortest of equals; None where none does.
+
+    Once the deadline is past no further one is looked at but the first; an interrupt is kept for later.
+    """
+    resources = resources or Resources()
+    priced: list[tuple[int, int, int, Program]] = []
+    try:
+        for number, program in enumerate(programs):
+            left = resources.left()
+            if priced and (resources.interrupted.is_set() or (left is not None and left <= 0)):
+                break
+            priced.append((task.cost(program), len(program), number, program))
+    except KeyboardInterrupt:
+        resources.interrupted.set()
+    for _, _, _, program in sorted(priced):
         outcome = task.replay(program)
         if outcome.ok:
             return program, outcome
@@ -133,7 +148,7 @@ def search(task: Task, first: Iterable[Program], resources: Resources) -> Found:
     reason: str | None = None
     status = Status.UNKNOWN
     try:
-        known = first_that_replays(task, first)
+        known = first_that_replays(task, first, resources)
         if known is not None:
             best, checked = known
             cost = task.cost(best)

@@ -215,8 +215,8 @@ def _flat(plain: Lowering, collective: Collective, share: Fraction, model: CostM
 
 def first_programs(task: PlacementTask, options: Options, resources: Resources) -> tuple[list[Program], int | None]:
     """Programs to start from, the cheapest first that replays among them, and, with bounds, a lower bound of all."""
-    first = [program for program in schemes(task.target.aim, task.instructions) if len(program) <= task.steps]
-    known = first_that_replays(task, first)
+    listed = (program for program in schemes(task.target.aim, task.instructions) if len(program) <= task.steps)
+    known = first_that_replays(task, listed, resources)
     first = [known[0]] if known is not None else []
     if not options.bounds or options.encoding != "reduced" or resources.interrupted.is_set():
         return first, None
