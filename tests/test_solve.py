@@ -414,3 +414,16 @@ def test_a_program_that_only_lacks_the_goal_is_excluded_by_itself(monkeypatch: p
     flat = (Instruction(Collective.ALL_REDUCE, 0, Form.INSIDE_GROUP),)
     assert admits(task, flat, None) and not admits(task, flat, None, blocked=[Exactly(flat)])
     assert solve(given, [[4, 16]], bounds=False).cost == best.cost
+
+
+def test_of_equal_costs_the_shorter_program_is_chosen() -> None:
+    system = System([Level("a", 2, "1 GB/s", "1 us"), Level("b", 2, "1 GB/s")])
+    solution = solve(problem(system, (4,), (0,), 1000), [[2, 2]])
+    check_proof(solution)
+    assert solution.cost == 4000 and len(solution.program or ()) == 2
+
+
+def test_many_levels_keep_to_the_time_limit_with_a_program() -> None:
+    levels = [Level(f"l{n}", 2, f"{100 + n} GB/s", f"{12 - n} us") for n in range(10)]
+    solution = solve(problem(System(levels), (1024,), (0,), MIB), [[2] * 10], time_limit=0.01)
+    assert solution.status is Status.FEASIBLE and solution.program and "limit" in str(solution.reason)

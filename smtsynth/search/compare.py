@@ -41,11 +41,18 @@ def agree(comparisons: Sequence[Comparison]) -> bool | None:
 def compare(
     problem: Problem, placements: Sequence[Placement], options: Options, resources: Resources, merge: bool = True
 ) -> list[Comparison]:
-    """Enumerate and solve each placement. `merge`: keep equal states once while enumerating."""
-    result = []
+    """Enumerate and solve each placement. `merge`: keep equal states once while enumerating.
+
+    Once the deadline is past or an interrupt came, the first placement that it left unfinished is the last one listed.
+    """
+    result: list[Comparison] = []
     graphs: dict[Target, StateGraph] = {}
     for placement in placements:
         lowering = lowering_of(problem, placement, options.hierarchy)
+        left = resources.left()
+        over = resources.interrupted.is_set() or (left is not None and left <= 0)
+        if over and result and result[-1].agree is None:
+            break  # what was not finished is said; the rest would not be either
         resources.progress(f"placement {placement}")
         solved = solve_lowering(lowering, problem, options, resources)
         if any(factor.reduced is None for factor in lowering.factors):  # no groups tell the parts apart: no programs

@@ -42,7 +42,7 @@ class Enumeration:
     @property
     def count(self) -> int:
         """How many programs there are within the step limit."""
-        return sum(self.by_length)
+        return sum(self.by_length) + (self.program == ())  # where nothing is reduced, the empty program
 
 
 @dataclass

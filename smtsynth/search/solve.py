@@ -220,7 +220,7 @@ def first_programs(task: PlacementTask, options: Options, resources: Resources) 
     first = [known[0]] if known is not None else []
     if not options.bounds or options.encoding != "reduced" or resources.interrupted.is_set():
         return first, None
-    below = task.cost(first[0]) if first else None
+    below = task.cost(first[0]) + 1 if first else None  # of equal cost the shorter is better
     try:
         graph = class_graph(task.target.aim, options.instruction_set)
         best = cheapest_path(graph, task.prices, task.steps, below, resources.deadline, resources.interrupted)
@@ -229,7 +229,7 @@ def first_programs(task: PlacementTask, options: Options, resources: Resources) 
     except KeyboardInterrupt:  # the schemes are still worth an answer
         resources.interrupted.set()
         return first, None
-    return ([best[1], *first], best[0]) if best is not None else (first, below)
+    return ([best[1], *first], best[0]) if best is not None else (first, None)
 
 
 def solve(
@@ -312,6 +312,4 @@ def _best(solutions: tuple[Solution, ...], seconds: float) -> Solution:
     proved = best.status is Status.OPTIMAL and best.cost is not None and best.cost <= bound
     status = Status.OPTIMAL if proved else Status.FEASIBLE
     reason = next((one.reason for one in feasible if one.status is not Status.OPTIMAL), None)
-    return replace(
-        best, status=status, lower_bound=bound, reason=None if proved else reason, seconds=seconds, placements=solutions
-    )
+    return replace(best, status=status, lower_bound=bound, reason=reason, seconds=seconds, placements=solutions)
