@@ -9,12 +9,13 @@ from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.models import cost_model_of
 from smtsynth.cost.prices import Prices
+from smtsynth.errors import InputError, check_type
 from smtsynth.meaning.goals import check_whole, target_of
 from smtsynth.model.lowering import Lowering, lowering_of
-from smtsynth.model.placement import Axis, Matrix, Placement, axes_of, check_placement, only_placement
+from smtsynth.model.placement import Axis, Matrix, Placement, check_placement, only_placement
 from smtsynth.model.placement import placements as enumerate_placements
 from smtsynth.model.problem import Limits, Problem
-from smtsynth.model.program import Program, default_steps, parse_program
+from smtsynth.model.program import Program, check_program, parse_program
 from smtsynth.model.schedule import Schedule, check_schedule
 from smtsynth.model.system import System
 from smtsynth.search.compare import Comparison
@@ -33,7 +34,7 @@ def placements(system: System, axes: Mapping[str, int] | Sequence[Axis]) -> list
 
     Raises InputError where the sizes don't multiply up to the number of devices.
     """
-    return enumerate_placements(system, axes_of(axes))
+    return enumerate_placements(system, axes)
 
 
 def lower(problem: Problem, placement: Where, hierarchy: str = "reduction") -> Lowering:
@@ -112,7 +113,9 @@ def simulate(
     lowering = lower(
         problem, placement if placement is not None else only_placement(problem.system, problem.axes), hierarchy
     )
-    steps = parse_program(program, lowering.names) if isinstance(program, str) else program
+    steps = (
+        parse_program(program, lowering.names) if isinstance(program, str) else check_program(program, lowering.depth)
+    )
     return simulate_program(model, lowering, steps, payload, problem.reduction.collective)
 
 
@@ -130,17 +133,21 @@ def enumerate_programs(
     check_whole(lowering)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     prices = Prices(_model(problem, cost_model), lowering, problem.reduction.payload, target.collective)
-    limit = Options(instruction_set, steps).steps or problem.limits.steps or default_steps(lowering.depth)
+    limit = Options(instruction_set, steps).step_limit(problem, lowering.depth)
     return list(cheapest_programs(StateGraph(target, instruction_set), prices, limit))
 
 
 def _placement(problem: Problem, placement: Where) -> Placement:
+    check_type(problem, Problem, "problem", "a Problem")
     matrix = placement.matrix if isinstance(placement, Placement) else placement
     return check_placement(matrix, problem.axes, problem.system)
 
 
 def _model(problem: Problem, given: CostModel | None) -> CostModel:
     """The cost model that was given, or the problem's."""
+    check_type(problem, Problem, "problem", "a Problem")
+    if given is not None:
+        check_type(given, CostModel, "cost_model", "a cost model, such as AlphaBeta()")
     return cost_model_of(problem.cost_model) if given is None else given
 
 
@@ -151,10 +158,15 @@ def _resources(
     memory_limit: int | None,
     progress: Callable[[str], None] | None,
 ) -> Resources:
-    limits = Limits(
-        seconds=problem.limits.seconds if time_limit is None else time_limit,
-        memory=problem.limits.memory if memory_limit is None else memory_limit,
-    )
+    if progress is not None and not callable(progress):
+        raise InputError(f"is {repr(progress)[:40]}", where="progress", expected="a function of one line of text")
+    try:
+        limits = Limits(
+            seconds=problem.limits.seconds if time_limit is None else time_limit,
+            memory=problem.limits.memory if memory_limit is None else memory_limit,
+        )
+    except InputError as error:  # the problem's own were checked with it
+        raise InputError(error.what, where=f"{error.where}_limit", expected=error.expected) from None
     return Resources(
         deadline=None if limits.seconds is None else perf_counter() + limits.seconds,
         memory=limits.memory,

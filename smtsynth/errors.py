@@ -23,6 +23,12 @@ class InputError(SmtsynthError):
         return InputError(self.what, where=place, expected=self.expected)
 
 
+def check_type(value: object, kinds: type | tuple[type, ...], where: str, expected: str) -> None:
+    """InputError unless `value` is of one of these types."""
+    if not isinstance(value, kinds):
+        raise InputError(f"is {repr(value)[:40]}", where=where, expected=expected)
+
+
 class InternalError(SmtsynthError):
     """Two of our own answers disagree: a bug of ours, reported as one and never hidden."""
 

@@ -14,12 +14,12 @@ from typing import Any
 from conftest import A100, problem
 
 from smtsynth import Limits, Problem, System, solve
-from smtsynth.certify.check import Report
 from smtsynth.certify.check import check as check_folder
 from smtsynth.certify.manifest import MANIFEST, SEAL, canonical, digest, seal
 from smtsynth.certify.produce import Made, produce
 from smtsynth.certify.scope import Scope
-from smtsynth.interfaces.certify import problem_of_text
+from smtsynth.certify.session import Report
+from smtsynth.interfaces.certify import read_text
 from smtsynth.interfaces.files import problem_text
 from smtsynth.search.loop import Resources
 
@@ -63,7 +63,7 @@ def everywhere() -> tuple[Path, Scope, Made]:
 
 def check(folder: Path, told: str | None = None) -> Report:
     """The check of a folder."""
-    return check_folder(folder, problem_of_text, told)
+    return check_folder(folder, read_text, told)
 
 
 def wrong(folder: Path) -> dict[str, str]:

@@ -148,7 +148,7 @@ def test_no_program_at_all(tmp_path: Path) -> None:
     """Over factors that aren't neighbours one step is not enough."""
     given = problem(system_of(("node", 8, "1 GB/s", "1 us")), (2, 2, 2), (0, 2), MIB)
     _, made = certify(scoped(given, 1), [[2], [2], [2]], tmp_path, hierarchy="columns")
-    assert wrong(tmp_path) == {} and "within 1 steps reaches the goal" in made.claim
+    assert wrong(tmp_path) == {} and "within 1 step reaches the goal" in made.claim
     assert "witness.json" not in made.manifest["parts"] and made.manifest["bound_nanoseconds"] is None
     assert "of longer ones nothing is said" in made.claim
 
@@ -211,7 +211,7 @@ def test_blocked_prefixes_are_checked(tmp_path: Path) -> None:
     bad, good = program[:length], program[: length - 1]
     assert "refused by the rules: step" in (case.why_blocked(bad) or "")
     assert case.why_blocked(good) is None
-    entry = Producer(scope, tmp_path, Resources()).evidence(Entry(case, blocked=(bad,)), "")
+    entry = Producer(tmp_path, Resources()).evidence(Entry(case, blocked=(bad,)), "")
     data = entry.data("")
 
     def change(manifest: dict[str, object]) -> None:
@@ -222,7 +222,7 @@ def test_blocked_prefixes_are_checked(tmp_path: Path) -> None:
     assert wrong(tmp_path) == {} and "step" in manifest_of(tmp_path)["cases"][0]["blocked"][0]["reason"]
     reseal(tmp_path, lambda manifest: manifest["cases"][0]["blocked"][0].update(reason="it is Monday"))
     assert set(wrong(tmp_path)) == {"claim"}
-    entry = Producer(scope, tmp_path, Resources()).evidence(Entry(case, blocked=(good,)), "")
+    entry = Producer(tmp_path, Resources()).evidence(Entry(case, blocked=(good,)), "")
     data = entry.data("")
     reseal(tmp_path, change)
     assert wrong(tmp_path) == {"case refinements": "a prefix is blocked that doesn't fail its replay"}

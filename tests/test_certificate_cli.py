@@ -101,7 +101,8 @@ def test_bad_orders(cli: Cli) -> None:
         (["solve", problem, "--certificate", problem], "no folder"),
         (["solve", problem, "--certificate", str(cli.folder / "no" / "c")], "isn't there"),
         (["solve", problem, "--with-cnf"], "--with-cnf: comes without a certificate"),
-        (["solve", workload, "--certificate", str(cli.folder / "c")], "a workload has no certificate"),
+        (["solve", workload, "--with-cnf"], "--with-cnf: comes without a certificate"),
+        (["solve", workload, "--certificate", str(full)], "holds other files"),
     ):
         found = cli(*words)
         assert found.status == 2 and found.err.count("\n") == 1 and said in found.err and not found.out
@@ -158,3 +159,21 @@ def test_a_certificate_is_replaced_and_kept_where_that_fails(cli: Cli, monkeypat
     assert found.status == 3 and "no certificate: interrupted" in found.err
     assert (place / "manifest.json").read_bytes() == after
     assert sorted(path.name for path in cli.folder.iterdir()) == ["c", "p.yaml"]
+
+
+def test_a_workload_s_certificate(cli: Cli) -> None:
+    workload = cli.put(PROBLEM.replace("reduce:", "reductions:\n  -").replace("{over", "{name: r, over"), "w.yaml")
+    folder = str(cli.folder / "c")
+    found = cli("solve", workload, "--certificate", folder)
+    assert found.status == 0 and "LRAT proof over all placements" in found.out
+    told = found.out.split("SHA-256 of its manifest: ")[1].split()[0]
+    again = cli("check", folder, "--digest", told)
+    assert again.status == 0 and "The claim holds: For axes data 2, shard 4" in again.out
+    data = json.loads(cli("solve", workload, "--certificate", folder, "--json").out)
+    assert data["certificate"]["sha256"] == told and data["status"] == "optimal"
+    other = cli("solve", workload, "--certificate", folder, "--steps", "1")
+    assert other.status == 0 and "within 1 step," in other.out
+    assert cli("check", folder, "--digest", told).status == 1
+    late = cli("solve", workload, "--certificate", folder, "--time-limit", "1e-9")
+    assert late.status == 3 and "no certificate, as the answer is only" in late.err
+    assert cli("check", folder).status == 0

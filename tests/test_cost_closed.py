@@ -119,17 +119,6 @@ def test_every_instruction_in_every_hierarchy(matrix: list[list[int]], reduced: 
 
 
 @settings(derandomize=True, deadline=None, max_examples=80)
-@given(cases())
-def test_lower_bound_is_the_price_with_the_others_empty(case: Case) -> None:
-    """So it is never above the price of any shares that agree on this type, and none larger would do."""
-    where, instruction, shares = case
-    for mask, share in shares.items():
-        bound = MODEL.lower_bound(where, instruction, share, mask)
-        assert bound == MODEL.price(where, instruction, {m: share if m == mask else Fraction(0) for m in shares})
-        assert bound <= MODEL.price(where, instruction, shares)
-
-
-@settings(derandomize=True, deadline=None, max_examples=80)
 @given(cases(), BYTES)
 def test_a_price_never_falls_when_shares_grow(case: Case, more: Fraction) -> None:
     where, instruction, shares = case
@@ -156,8 +145,6 @@ def test_wrong_group_types_are_refused() -> None:
     assert MODEL.price(where, master, {0: Fraction(2)}) == 2 * 10**9
     with pytest.raises(ValueError, match="group type 0"):
         MODEL.price(where, master, {2: Fraction(2)})
-    with pytest.raises(ValueError, match="no groups of type 2"):
-        MODEL.lower_bound(where, master, Fraction(2), 2)
 
 
 def counted_bound(where: Lowering, payload: Fraction) -> Fraction:

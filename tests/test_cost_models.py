@@ -84,10 +84,8 @@ def _lowering(system: System, data: st.DataObject) -> Lowering:
 @pytest.mark.parametrize(("name", "model", "system"), MODELS, ids=IDS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_prices_never_fall_when_a_share_grows_and_bounds_hold(
-    name: str, model: CostModel, system: System, data: st.DataObject
-) -> None:
-    """The encodings rest on both; and what `explain` and `step` say of an instruction is its price."""
+def test_prices_never_fall_when_a_share_grows(name: str, model: CostModel, system: System, data: st.DataObject) -> None:
+    """The encodings rest on that; and what `explain` and `step` say of an instruction is its price."""
     lowering = _lowering(system, data)
     instruction = data.draw(st.sampled_from(instruction_set(lowering.depth)))
     types = group_types(lowering.depth, instruction.span(lowering.depth))
@@ -97,8 +95,6 @@ def test_prices_never_fall_when_a_share_grows_and_bounds_hold(
     price = model.price(lowering, instruction, shares)
     assert price <= model.price(lowering, instruction, more)
     assert model.explain(lowering, instruction, shares).nanoseconds == price
-    for mask in types:
-        assert model.lower_bound(lowering, instruction, shares[mask], mask) <= price
     share = max(shares.values())
     groups = [tuple(group) for group in lowering.device_groups(instruction).tolist()]
     load = GroupLoad(instruction.collective, groups, (), share)

@@ -127,7 +127,6 @@ def test_an_instruction_without_groups_is_free() -> None:
     assert costs[0] == FREE
     assert costs[1].transfer == 4
     assert AlphaBeta().price(where, nothing, Fraction(3)) == 0
-    assert AlphaBeta().lower_bound(where, nothing, Fraction(3), 0) == 0
 
 
 def test_too_many_factors_reach_the_limit() -> None:

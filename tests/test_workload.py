@@ -21,7 +21,7 @@ from smtsynth.search.changes import FACTORS, answer, changes
 from smtsynth.search.defaults import default_matrices, order_matrix
 from smtsynth.search.enumerate import StateGraph, enumerate_programs
 from smtsynth.search.loop import Resources
-from smtsynth.search.rows import RowTable, divisors, vectors
+from smtsynth.search.rows import RowTable
 from smtsynth.search.solve import Options
 from smtsynth.search.why import best_plain, defaults, innermost, runners_up
 from smtsynth.search.workload import Tables, best_matrix, conflict, lower_bound, solve_workload
@@ -131,30 +131,12 @@ def test_joint_optimum_on_more_workloads(number: int) -> None:
     assert found.cost == best and found.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL)
 
 
-def test_rows_are_those_of_all_placements() -> None:
-    for workload in workloads(12):
-        every = placements(workload.system, workload.axes)
-        for one in workload.reductions:
-            table = RowTable(workload.problem(one), Options())
-            rows = table.rows()
-            assert len(set(rows)) == len(rows)
-            assert {table.of(placement.matrix) for placement in every} <= set(rows)
-
-
-def test_vectors_and_divisors() -> None:
-    assert divisors(12) == [1, 2, 3, 4, 6, 12]
-    for size in (1, 6, 8, 24):
-        found = list(vectors(size, (2, 3, 4)))
-        wanted = [(a, b, c) for a in (1, 2) for b in (1, 3) for c in (1, 2, 4) if a * b * c == size]
-        assert sorted(found) == sorted(wanted)
-
-
 def test_a_row_costs_what_its_placements_cost() -> None:
     for workload in workloads(10):
         for placement in placements(workload.system, workload.axes):
             for one in workload.reductions:
                 table = RowTable(workload.problem(one), Options())
-                bounds = table.evaluate(table.of(placement.matrix), Resources())
+                bounds = table.evaluate(table.rows.of(placement.matrix), Resources())
                 assert bounds.exact and bounds.high == BRUTE.reduction(workload, one, placement)
 
 

@@ -7,20 +7,14 @@ written anew from what was found and compared. No solver is used.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from smtsynth.certify import lrat_check
+from smtsynth.certify.evidence import check_case
 from smtsynth.certify.folder import read_manifest
-from smtsynth.certify.labels import check_labels, read_labels
 from smtsynth.certify.manifest import (
     MANIFEST,
     PROBLEM,
@@ -31,95 +25,23 @@ from smtsynth.certify.manifest import (
     canonical,
     describe,
     digest,
-    read_refinements,
     seal,
     stems,
 )
-from smtsynth.certify.scope import Case, Scope
+from smtsynth.certify.scope import Scope
+from smtsynth.certify.session import Report, Session, Wrong, check_proof, check_stored, tools_of
+from smtsynth.certify.step_check import check_step
+from smtsynth.certify.step_scope import StepScope
 from smtsynth.certify.witness import check_witness, difference
-from smtsynth.encode.clauses import Clauses
-from smtsynth.errors import InputError
 from smtsynth.model.lowering import HIERARCHIES
-from smtsynth.model.placement import Placement, check_placement, count_placements
+from smtsynth.model.placement import check_placement, count_placements
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import instruction_set
-
-FAULTS = (ValueError, InputError)  # what our readers and checks raise; the rest is what damaged data leads to
-DAMAGE = (
-    *FAULTS,
-    TypeError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    OSError,
-    EOFError,
-    zlib.error,
-)
+from smtsynth.model.workload import Workload
 
 
-class Wrong(ValueError):
-    """A part is not what it has to be; the message says what is wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the check: whether it holds, what was found or what is wrong, and seconds."""
-
-    name: str
-    ok: bool
-    said: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a check found. `claim` is None where something is wrong: nothing is claimed then."""
-
-    parts: tuple[Part, ...]
-    claim: str | None
-    rests_on: tuple[str, ...]
-    sha256: str
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything holds."""
-        return all(part.ok for part in self.parts)
-
-
-@dataclass
-class Session:
-    """One check under way: the parts so far."""
-
-    folder: Path
-    manifest: dict[str, Any]
-    parts: list[Part] = field(default_factory=list)
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[list[str]]:
-        """A part of the check; words put on the list are its findings, an exception for damage its fault."""
-        start = perf_counter()
-        said: list[str] = []
-        try:
-            yield said
-            self.parts.append(Part(name, True, ", ".join(said), perf_counter() - start))
-        except DAMAGE as error:
-            text = " ".join(str(error).split())[:300]
-            if not isinstance(error, FAULTS) or isinstance(error, json.JSONDecodeError):
-                text = f"is damaged ({type(error).__name__}: {text})"
-            self.parts.append(Part(name, False, text, perf_counter() - start))
-
-    def file(self, name: str) -> Path:
-        """A file of the folder whose digest was found to be the manifest's. Wrong where it isn't."""
-        if name not in self.manifest["parts"]:
-            raise Wrong(f"the manifest lists no file {name}")
-        if any(part.name == f"file {name}" and not part.ok for part in self.parts):
-            raise Wrong(f"not checked, as {name} is not the file that the manifest lists")
-        return self.folder / name
-
-
-def check(folder: Path, read: Callable[[str], Problem], told: str | None = None) -> Report:
-    """Check a certificate folder. `read` makes the problem of a problem file's text.
+def check(folder: Path, read: Callable[[str], Problem | Workload], told: str | None = None) -> Report:
+    """Check a certificate folder. `read` makes the problem or workload of a file's text.
 
     told: the digest of the manifest that was told with the claim, where it is to be compared. Raises InputError where
     the folder is no certificate.
@@ -141,7 +63,7 @@ def check(folder: Path, read: Callable[[str], Problem], told: str | None = None)
         scope = _scope(session, read)
         said.append("read; options known")
     if session.parts[-1].ok:
-        claim, rests = _check_claim(session, scope)
+        claim, rests = check_step(session, scope) if isinstance(scope, StepScope) else _check_claim(session, scope)
     ok = all(part.ok for part in session.parts)
     return Report(tuple(session.parts), claim if ok else None, rests if ok else (), digest(text))
 
@@ -167,13 +89,15 @@ def _check_file(folder: Path, name: str, listed: dict[str, Any]) -> None:
         raise Wrong(f"its digest is {found}, which is not what the manifest says")
 
 
-def _scope(session: Session, read: Callable[[str], Problem]) -> Scope:
+def _scope(session: Session, read: Callable[[str], Problem | Workload]) -> Scope | StepScope:
     """The scope that the problem file and the manifest's options give."""
     problem = read(session.file(PROBLEM).read_text(encoding="utf-8"))
     options, bound = session.manifest["options"], session.manifest["bound_nanoseconds"]
     if bound is not None and (type(bound) is not int or bound < 0):
         raise Wrong("the bound is no whole number of nanoseconds")
     instruction_set(1, options["instruction_set"])
+    if isinstance(problem, Workload):
+        return StepScope(problem, options["instruction_set"], bound)
     if options["hierarchy"] not in HIERARCHIES:
         raise Wrong(f"hierarchy {options['hierarchy']!r} is unknown")
     placement = options["placement"]
@@ -212,78 +136,20 @@ def _check_claim(session: Session, scope: Scope) -> tuple[str | None, tuple[str,
     if not session.parts[-1].ok:
         return None, ()
     for case, data, stem in zip(scope.cases, listed, stems(len(listed)), strict=True):
-        entry = _check_case(session, case, data, stem, witness)
+        entry = check_case(session, case, data, stem, witness)
         if entry is not None:
             entries.append(entry)
     complete = _check_placements(session, scope) if scope.placement is None else None
     if not all(part.ok for part in session.parts):
         return None, ()
     with session.part("claim") as said:
-        expected = describe(scope, entries, complete, manifest["parts"], _tools(manifest))
+        expected = describe(scope, entries, complete, manifest["parts"], tools_of(manifest))
         where = difference(manifest, expected)
         if where is not None:
             raise Wrong(where)
         said.append("follows from the parts")
         return expected["claim"], tuple(expected["rests_on"])
     return None, ()
-
-
-def _check_case(session: Session, case: Case, data: Any, stem: str, witness: Placement | None) -> Entry | None:
-    """The evidence of one case; None where something is wrong with it."""
-    name, before, bound = f"case{stem}", len(session.parts), case.scope.bound
-    argument, cnf, steps = case.argument(witness), None, None
-    if argument is not None:
-        with session.part(name) as said:
-            said.append(argument)
-        return Entry(case, argument)
-    with session.part(f"{name} refinements") as said:
-        mixed, blocked = read_refinements(data, case.lowering)
-        for prefix in blocked:
-            if case.why_blocked(prefix) is None:
-                raise Wrong("a prefix is blocked that doesn't fail its replay")
-        said.append(f"{len(mixed)} exact prices, {len(blocked)} blocked prefixes that fail their replay")
-    if not session.parts[-1].ok:
-        return None
-    if data.get("proof") is not None:
-        with session.part(f"{name} proof") as said:
-            choice = case.question(mixed, blocked)
-            cnf = check_proof(choice.clauses, session.file(f"proof{stem}.lrat.gz"), data["proof"]["cnf"], said, blocked)
-            check_stored(session, f"proof{stem}.cnf", cnf)
-    if data.get("labels") is not None:
-        with session.part(f"{name} labels") as said:
-            steps = data["labels"]["steps"]
-            if steps not in ("any", case.steps):
-                raise Wrong(f"labels for {steps} steps, and the limit is {case.steps}")
-            with gzip.open(session.file(f"labels{stem}.gz"), "rt", encoding="ascii") as file:
-                labels = read_labels(file, case.lowering.depth)
-            limit = None if steps == "any" else steps
-            checked = check_labels(case.transitions(blocked), labels, limit, bound)
-            said.append(f"{checked.places} labels right over {checked.steps} transitions, {_below(bound)}")
-            said.append("for any number of steps" if limit is None else f"for {limit} steps")
-    if cnf is None and steps is None:
-        with session.part(f"{name} evidence"):
-            raise Wrong("neither a proof nor labels")
-    if not all(part.ok for part in session.parts[before:]):
-        return None
-    return Entry(case, None, mixed, blocked, cnf, steps)
-
-
-def check_proof(clauses: Clauses, proof: Path, listed: Any, said: list[str], blocked: object = ()) -> Cnf:
-    """Compare the CNF of `clauses` with what the manifest lists and check its proof. Raises Wrong or ProofError."""
-    text = clauses.dimacs()
-    cnf = Cnf.of(clauses, text, bool(blocked))
-    if cnf.sha256 != listed["sha256"]:
-        raise Wrong(f"the CNF of the problem has the digest {cnf.sha256}, which is not what the manifest says")
-    lemmas = lrat_check.check(text.splitlines(), lrat_check.lines(str(proof)))
-    said.append(f"CNF of {cnf.clauses} clauses rebuilt, digest as in the manifest")
-    said.append(f"refuted by {lemmas} lemmas")
-    return cnf
-
-
-def check_stored(session: Session, name: str, cnf: Cnf) -> None:
-    """A CNF that is stored beside its proof is the rebuilt one."""
-    if name in session.manifest["parts"] and session.manifest["parts"][name] != cnf.sha256:
-        raise Wrong(f"{name} is not the CNF of the problem")
 
 
 def _check_placements(session: Session, scope: Scope) -> Cnf | None:
@@ -293,15 +159,3 @@ def _check_placements(session: Session, scope: Scope) -> Cnf | None:
         check_stored(session, "placements.cnf", cnf)
         return cnf
     return None
-
-
-def _below(bound: int | None) -> str:
-    return "there is no program" if bound is None else f"no program below {bound} ns"
-
-
-def _tools(manifest: dict[str, Any]) -> dict[str, str]:
-    """What wrote the proofs, which nothing rests on: any short words."""
-    tools = manifest["tools"]
-    if not all(isinstance(word, str) and len(word) < 200 for pair in tools.items() for word in pair):
-        raise Wrong("tools are no words")
-    return dict(tools)

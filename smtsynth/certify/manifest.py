@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,10 +173,6 @@ def claim(scope: Scope, entries: Sequence[Entry]) -> str:
     what = str(reduction.collective)
     if reduction.mixed:
         what = f"AllReduce that ends split over {', '.join(reduction.split)}"
-    steps = sorted({entry.case.steps for entry in entries})
-    within = " or ".join(map(str, steps))
-    if len(steps) > 1:
-        within += " (by the number of factors)"
     where = "with any placement" if scope.placement is None else f"with placement {_matrix(scope)}"
     least = "reaches the goal" if scope.bound is None else f"costs less than {scope.bound} ns"
     if scope.bound is not None:
@@ -184,13 +180,25 @@ def claim(scope: Scope, entries: Sequence[Entry]) -> str:
     longer = (
         "nor does any longer program" if all(entry.longer for entry in entries) else "of longer ones nothing is said"
     )
-    symbolic = any(entry.blocked and entry.case.symbolic for entry in entries)
-    proviso = ", but for those that the meaning for all sizes refuses" if symbolic else ""
     return (
         f"For {what} of {exact_text(reduction.payload, 'bytes')} a device over {', '.join(reduction.over)} on "
         f"{sizes} devices, {where}: no program of the instruction set {scope.instruction_set} over the hierarchy "
-        f"{scope.hierarchy} within {within} steps{proviso} {least}, by the cost model {scope.model.name}; {longer}."
+        f"{scope.hierarchy} {within_steps(entries)}{proviso(entries)} {least}, by the cost model "
+        f"{scope.model.name}; {longer}."
     )
+
+
+def within_steps(entries: Iterable[Entry]) -> str:
+    """The limits of steps in words: 'within 5 or 7 steps …'."""
+    steps = sorted({entry.case.steps for entry in entries})
+    words = f"within {' or '.join(map(str, steps))} step{'s' * (steps != [1])}"
+    return words + " (by the number of factors)" * (len(steps) > 1)
+
+
+def proviso(entries: Iterable[Entry]) -> str:
+    """What the claim leaves out, where prefixes are blocked that only the meaning for all sizes refuses."""
+    symbolic = any(entry.blocked and entry.case.symbolic for entry in entries)
+    return ", but for those that the meaning for all sizes refuses" if symbolic else ""
 
 
 def _matrix(scope: Scope) -> str:

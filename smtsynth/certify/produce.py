@@ -84,7 +84,6 @@ class Below(PlacementTask):
 class Producer:
     """What the parts of one certificate share; `parts` collects the digests of the files written to `folder`."""
 
-    scope: Scope
     folder: Path
     resources: Resources
     with_cnf: bool = False
@@ -115,22 +114,32 @@ class Producer:
             self.put(f"{name}.cnf", text.encode("ascii"))
         return Cnf.of(clauses, text, blocked)
 
-    def entry(self, case: Case, stem: str, argument: str | None) -> Entry:
-        """The evidence of a case, from the definitions alone where that is enough."""
+    def seal(self, manifest: dict[str, Any]) -> Made:
+        """Write the manifest, last of all."""
+        text = canonical(manifest)
+        (self.folder / MANIFEST).write_bytes(text)
+        (self.folder / SEAL).write_bytes(seal(text))
+        return Made(manifest, digest(text), tuple(self.took))
+
+    def entry(self, case: Case, stem: str, argument: str | None, proof: bool = True) -> Entry:
+        """The evidence of a case, from the definitions alone where that is enough; see evidence."""
         if argument is not None:
             return Entry(case, argument)
         try:
-            return self.evidence(Entry(case), stem)
+            return self.evidence(Entry(case), stem, proof)
         except (Satisfiable, LabelError):
-            return self.evidence(self.refined(case), stem)
+            return self.evidence(self.refined(case), stem, proof)
 
-    def evidence(self, entry: Entry, stem: str) -> Entry:
-        """The entry with labels, a proof or both. Raises LabelError or Satisfiable where a program seems cheaper."""
+    def evidence(self, entry: Entry, stem: str, proof: bool = True) -> Entry:
+        """The entry with labels, a proof or both; with proof False the proof only where labels fail.
+
+        Raises LabelError or Satisfiable where a program seems cheaper.
+        """
         labels, steps, failed = self.labels(entry)
         if labels is not None:
             self.put(f"labels{stem}.gz", packed(labels_text(labels)))
             entry = replace(entry, labels="any" if steps is None else steps)
-            if entry.case.lowering.depth > MAX_PROVED:
+            if not proof or entry.case.lowering.depth > MAX_PROVED:
                 return entry
         try:
             choice = entry.case.question(entry.mixed, entry.blocked, Clauses(deadline=self.resources.deadline))
@@ -143,14 +152,14 @@ class Producer:
 
     def labels(self, entry: Entry) -> tuple[Labels | None, int | None, str]:
         """Labels, for any number of steps where they prove so much; where a limit ends the work, None and its words."""
-        case, left = entry.case, self.resources.left()
+        case, left, bound = entry.case, self.resources.left(), entry.case.scope.bound
         deadline = None if left is None else perf_counter() + left / 4
         transitions = case.transitions(entry.blocked)
         for steps in (None, case.steps):
             self.resources.progress(f"labels for {steps or 'any number of'} steps")
             try:
-                labels = make_labels(transitions, steps, self.scope.bound, deadline, self.resources.progress)
-                check_labels(transitions, labels, steps, self.scope.bound)
+                labels = make_labels(transitions, steps, bound, deadline, self.resources.progress)
+                check_labels(transitions, labels, steps, bound)
                 return labels, steps, ""
             except LabelError:
                 if steps is not None:
@@ -161,7 +170,7 @@ class Producer:
 
     def refined(self, case: Case) -> Entry:
         """The exact prices and the blocked prefixes without which models remain that are no cheaper programs."""
-        bound = self.scope.bound
+        bound = case.scope.bound
         task = Below(case.prices, case.target, case.instructions, case.steps, "reduced", bound)
         found = search(task, [], self.resources)
         if found.cost is not None and (bound is None or found.cost < bound):
@@ -196,7 +205,7 @@ def produce(
     work, InternalError where the claim is wrong.
     """
     resources = replace(resources, progress=seldom(resources.progress))
-    producer = Producer(scope, folder, resources, with_cnf)
+    producer = Producer(folder, resources, with_cnf)
     producer.put(PROBLEM, problem_text.encode())
     if witness is not None:
         data = witness_data(scope, *witness)
@@ -212,11 +221,7 @@ def produce(
     if scope.placement is None:
         resources.progress("certifying that no placement is missing")
         complete = producer.refute(scope.other_placement(), "placements")
-    manifest = describe(scope, entries, complete, producer.parts, tools())
-    text = canonical(manifest)
-    (folder / MANIFEST).write_bytes(text)
-    (folder / SEAL).write_bytes(seal(text))
-    return Made(manifest, digest(text), tuple(producer.took))
+    return producer.seal(describe(scope, entries, complete, producer.parts, tools()))
 
 
 def seldom(progress: Callable[[str], None]) -> Callable[[str], None]:

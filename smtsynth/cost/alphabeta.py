@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from smtsynth.cost.bound import any_schedule_bound
-from smtsynth.cost.closed import closed_bound, closed_price, closed_step
+from smtsynth.cost.closed import closed_price, closed_step
 from smtsynth.cost.explicit import explicit_step
 from smtsynth.cost.interface import CostModel, GroupLoad, Shares, StepCost
 from smtsynth.cost.overlap import overlapped
 from smtsynth.cost.shares import class_shares, piece_shares
-from smtsynth.cost.wired import alone, wired_explain, wired_key, wired_price, wired_step
+from smtsynth.cost.wired import wired_explain, wired_key, wired_price, wired_step
 from smtsynth.errors import InputError
 from smtsynth.model.lowering import ROW_MAJOR, Lowering
 from smtsynth.model.program import Collective, Instruction, Program
@@ -51,12 +51,6 @@ class AlphaBeta:
         if self._closed(lowering):
             return closed_price(lowering, instruction, shares)
         return wired_price(lowering, instruction, shares, self.algorithm)
-
-    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-        """See smtsynth.cost.closed.closed_bound."""
-        if self._closed(lowering):
-            return closed_bound(lowering, instruction, share, mask)
-        return self.price(lowering, instruction, alone(lowering, instruction, share, mask))
 
     def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
         """See smtsynth.cost.overlap.overlapped."""

@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 from smtsynth.cost.interface import FREE, Bottleneck, Shares, StepCost
 from smtsynth.cost.patterns import edge_factor, is_chain, latency_factor, nanoseconds
-from smtsynth.cost.shares import outer_bits, submasks
+from smtsynth.cost.shares import bit_mask, outer_bits
+from smtsynth.meaning.classes import submasks
 from smtsynth.model.lowering import Factor, Lowering
 from smtsynth.model.program import Collective, Instruction, Span
 
@@ -60,7 +61,7 @@ class Geometry:
     @cached_property
     def types(self) -> tuple[int, ...]:
         """All group types."""
-        return submasks(self.outer)
+        return submasks(bit_mask(self.outer))
 
     @cached_property
     def weights(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -143,18 +144,6 @@ class Rates:
         """Seconds before any byte moves."""
         return self.overhead + self.latency
 
-    @cached_property
-    def alone(self) -> dict[int, Fraction]:
-        """Seconds a byte of each group type where the others hold nothing."""
-        geometry = self.geometry
-        return {
-            mask: max(
-                *(geometry.groups(c, mask) * rate for c, rate in zip(geometry.crossings, self.uplink, strict=True)),
-                *self.device,
-            )
-            for mask in geometry.types
-        }
-
 
 @lru_cache(maxsize=2048)
 def rates(lowering: Lowering, instruction: Instruction) -> Rates | None:
@@ -206,19 +195,6 @@ def closed_price(lowering: Lowering, instruction: Instruction, shares: Shares) -
         for weights, uplink, device in zip(tariff.geometry.weights, tariff.uplink, tariff.device, strict=True)
     )
     return nanoseconds(tariff.fixed + transfer / scale)
-
-
-def closed_bound(lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-    """Nanoseconds of an instruction whose groups of type `mask` hold `share` bytes and the others nothing.
-
-    A price never falls when a share grows, so that this bounds it from below whatever the others hold.
-    """
-    tariff = rates(lowering, instruction)
-    if tariff is None:
-        return 0
-    if mask not in tariff.alone:
-        raise ValueError(f"{instruction} has no groups of type {mask}")
-    return nanoseconds(tariff.fixed + share * tariff.alone[mask])
 
 
 def closed_step(lowering: Lowering, instruction: Instruction, shares: Shares) -> StepCost:

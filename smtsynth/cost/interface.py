@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from smtsynth.model.lowering import Lowering
+from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.problem import Problem
 from smtsynth.model.program import Collective, Instruction
+from smtsynth.model.rows import Row, Rows
 from smtsynth.model.schedule import Group
 from smtsynth.model.system import System
 
@@ -66,6 +68,7 @@ class StepCost:
 FREE = StepCost(0, Fraction(0), Fraction(0), None)  # a step without any group of two devices
 
 
+@runtime_checkable
 class CostModel(Protocol):
     """A cost model. Every method is a pure function of its arguments.
 
@@ -91,10 +94,6 @@ class CostModel(Protocol):
         """`explain(...).nanoseconds`, quickly. It must not fall when a share grows: the encodings rest on that."""
         ...
 
-    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-        """Nanoseconds that `price` can't go below where the groups of type `mask` hold `share` bytes."""
-        ...
-
     def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
         """Nanoseconds that the steps take together where they overlap perfectly; None where the model can't say."""
         ...
@@ -112,3 +111,10 @@ class CostModel(Protocol):
     ) -> int | None:
         """Nanoseconds that no schedule at all of the AllReduce takes less than; None where the model knows no bound."""
         ...
+
+
+def row_bound(model: CostModel, rows: Rows, problem: Problem, row: Row) -> int:
+    """Nanoseconds that no schedule at all takes less than on any placement with this row; 0 where none is known."""
+    stand_in, placement = rows.problem(problem, row)
+    plain, reduction = lower(problem.system, placement, stand_in.reduced), problem.reduction
+    return model.any_schedule(plain, reduction.payload, reduction.collective, stand_in.split) or 0

@@ -7,7 +7,7 @@ pieces, the model refuses with one line, or (beyond: alpha-beta) takes the defau
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,7 +15,8 @@ from functools import lru_cache
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.interface import FREE, GroupLoad, Shares, StepCost
 from smtsynth.cost.patterns import nanoseconds
-from smtsynth.cost.wired import alone, held_shares, wired_key
+from smtsynth.cost.plain import StepPrices
+from smtsynth.cost.wired import held_shares
 from smtsynth.errors import InputError
 from smtsynth.model.choice import Curve
 from smtsynth.model.lowering import Lowering
@@ -25,7 +26,7 @@ from smtsynth.model.units import show_bytes
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(StepPrices):
     """See the module. `rest`: the default model, for uplinks that groups share and, if `beyond` allows, the gaps.
 
     Where a price is `rest`'s, the crowding is in it already.
@@ -75,28 +76,6 @@ class Measured:
     def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
         """See CostModel."""
         return self.explain(lowering, instruction, shares).nanoseconds
-
-    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-        """See CostModel."""
-        return self.price(lowering, instruction, alone(lowering, instruction, share, mask))
-
-    def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
-        """None: a curve doesn't tell which links it keeps busy."""
-        return None
-
-    def key(self, lowering: Lowering) -> Hashable:
-        """See CostModel."""
-        return wired_key(lowering)
-
-    def any_schedule(
-        self,
-        lowering: Lowering,
-        payload: Fraction,
-        collective: Collective = Collective.ALL_REDUCE,
-        split: Sequence[int] | None = None,
-    ) -> int | None:
-        """None: measurements bound only what was measured."""
-        return None
 
     @staticmethod
     def _cost(time: Fraction, rest: StepCost) -> StepCost:

@@ -6,15 +6,15 @@ several-axis reduction as its tables do. Latency, overhead, copies and what one 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 
 from smtsynth.cost.interface import GroupLoad, Shares, StepCost
-from smtsynth.cost.wired import alone, wired_explain, wired_key, wired_price, wired_step
+from smtsynth.cost.plain import StepPrices
+from smtsynth.cost.wired import wired_explain, wired_price, wired_step
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.program import Collective, Instruction
+from smtsynth.model.program import Instruction
 from smtsynth.model.system import Level, System
 from smtsynth.model.topology import LinkKind, Topology
 
@@ -34,7 +34,7 @@ def bandwidth_only(system: System) -> System:
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class Paper(StepPrices):
     """The paper's cost model; see the module."""
 
     name: str = "paper"
@@ -50,28 +50,6 @@ class Paper:
     def price(self, lowering: Lowering, instruction: Instruction, shares: Shares) -> int:
         """See CostModel."""
         return wired_price(_bare(lowering), instruction, shares, closed=True)
-
-    def lower_bound(self, lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> int:
-        """See CostModel: what `price` is where all other groups hold nothing."""
-        return self.price(lowering, instruction, alone(lowering, instruction, share, mask))
-
-    def overlapped(self, system: System, steps: Sequence[Sequence[GroupLoad]]) -> int | None:
-        """None: the paper's model knows no overlap."""
-        return None
-
-    def key(self, lowering: Lowering) -> Hashable:
-        """See CostModel."""
-        return wired_key(lowering)
-
-    def any_schedule(
-        self,
-        lowering: Lowering,
-        payload: Fraction,
-        collective: Collective = Collective.ALL_REDUCE,
-        split: Sequence[int] | None = None,
-    ) -> int | None:
-        """None: the bound's argument is about the default model's limits."""
-        return None
 
 
 def _bare(lowering: Lowering) -> Lowering:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from smtsynth.errors import LimitReached
+from smtsynth.meaning.classes import submasks
 from smtsynth.model.program import Collective, Program, Span
 from smtsynth.model.schedule import Group, Schedule
 
 MAX_DEPTH = 16  # 2^D classes are tracked one by one
-
-
-def submasks(bits: Sequence[int]) -> tuple[int, ...]:
-    """Every bitmask over these bit numbers, the empty one first."""
-    masks = [0]
-    for bit in bits:
-        masks += [mask | 1 << bit for mask in masks]
-    return tuple(masks)
 
 
 def outer_bits(depth: int, span: Span) -> tuple[int, ...]:
@@ -27,9 +20,14 @@ def outer_bits(depth: int, span: Span) -> tuple[int, ...]:
     return (*range(span.start), *inner)
 
 
+def bit_mask(bits: Iterable[int]) -> int:
+    """The mask with these bits."""
+    return sum(1 << bit for bit in bits)
+
+
 def group_types(depth: int, span: Span) -> tuple[int, ...]:
     """All group types of an instruction over `depth` factors, as bitmasks (see CostModel)."""
-    return submasks(outer_bits(depth, span))
+    return submasks(bit_mask(outer_bits(depth, span)))
 
 
 def piece_shares(schedule: Schedule) -> Iterator[list[list[Fraction]]]:
@@ -91,7 +89,7 @@ def class_shares(
     result = []
     for instruction in program:
         span = instruction.span(depth)
-        inner = submasks(range(span.start, span.stop))
+        inner = submasks(bit_mask(range(span.start, span.stop)))
         weights = [math.prod(sizes[f] - 1 for f in range(span.start, span.stop) if mask >> f & 1) for mask in inner]
         shares: dict[int, Fraction] = {}
         for outer in group_types(depth, span):

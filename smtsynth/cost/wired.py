@@ -95,10 +95,16 @@ class Loads:
     def cost(self, held: Sequence[Fraction]) -> StepCost:
         """The whole cost; the first of equal lanes (in the order of levels and units) is the bottleneck."""
         wiring, every = wiring_of(self.system), self.seconds(held)
-        moved = max(every.values(), default=Fraction(0))
-        where = min((lane for lane, value in every.items() if value == moved), key=_order) if moved else None
+        where = bottleneck_lane(every)
+        moved = Fraction(0) if where is None else every[where]
         place = None if where is None else wiring.place(where)
         return StepCost(self.price(held), self.latency + self.filled, moved, place)
+
+
+def bottleneck_lane(seconds: Mapping[Lane, Fraction]) -> Lane | None:
+    """The lane that takes longest, the first of several in the order of levels and units; None if nothing moves."""
+    moved = max(seconds.values(), default=Fraction(0))
+    return min((lane for lane, value in seconds.items() if value == moved), key=_order) if moved else None
 
 
 def _order(lane: Lane) -> tuple[object, ...]:
@@ -250,14 +256,6 @@ def held_shares(lowering: Lowering, instruction: Instruction, shares: Shares) ->
         return [shares[mask] for mask in types]
     except KeyError as error:
         raise ValueError(f"no share is given for group type {error}") from None
-
-
-def alone(lowering: Lowering, instruction: Instruction, share: Fraction, mask: int) -> dict[int, Fraction]:
-    """Shares where the groups of type `mask` hold `share` and all others nothing."""
-    types = group_types(lowering.depth, instruction.span(lowering.depth))
-    if mask not in types:
-        raise ValueError(f"{instruction} has no groups of type {mask}")
-    return {one: share if one == mask else Fraction(0) for one in types}
 
 
 def algorithms_of(collectives: Sequence[Collective], algorithm: str) -> tuple[str, ...]:

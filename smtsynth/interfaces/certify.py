@@ -14,13 +14,15 @@ import click
 from smtsynth.errors import InputError, LimitReached
 
 if TYPE_CHECKING:
-    from smtsynth.certify.check import Report
+    from smtsynth.certify.session import Report
     from smtsynth.certify.produce import Made
     from smtsynth.model.placement import Placement
     from smtsynth.model.problem import Problem
+    from smtsynth.model.workload import Workload
     from smtsynth.search.loop import Resources
     from smtsynth.search.solution import Solution
     from smtsynth.search.solve import Options
+    from smtsynth.search.workload import WorkloadSolution
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,11 +45,14 @@ class Order:
 
     folder: Path
     with_cnf: bool
-    problem: Problem
+    asked: Problem | Workload
+    text: str
     placed: bool
 
     @staticmethod
-    def of(given: dict[str, Any], problem: Problem, options: Options, placement: Placement | None) -> Order | None:
+    def of(
+        given: dict[str, Any], asked: Problem | Workload, options: Options, placement: Placement | None
+    ) -> Order | None:
         """The order of the command line's words, if there is one. Raises InputError where it can't be carried out."""
         from dataclasses import replace
 
@@ -55,8 +60,10 @@ class Order:
         from smtsynth.cost.models import cost_model_of
         from smtsynth.interfaces.choices import changed
         from smtsynth.interfaces.files import problem_text
+        from smtsynth.interfaces.workloads import workload_text
         from smtsynth.model.problem import Limits
         from smtsynth.model.problem import Problem as Plain
+        from smtsynth.model.workload import Workload as Step
         from smtsynth.solvers.drup import solver_version
 
         if given["certificate"] is None:
@@ -67,34 +74,35 @@ class Order:
         folder = Path(given["certificate"])
         check_place(folder)
         words = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
-        choice = replace(changed(problem.cost_model, words), overlap="none")
-        limits = Limits(steps=options.steps or problem.limits.steps)
-        asked = Plain(problem.system, problem.axes, problem.reduction, limits, choice)
-        if cost_model_of(choice) != options.cost_model or problem_of_text(problem_text(asked)) != asked:
+        choice = replace(changed(asked.cost_model, words), overlap="none")
+        limits = Limits(steps=options.steps or asked.limits.steps)
+        kept: Problem | Workload
+        if isinstance(asked, Plain):
+            kept = Plain(asked.system, asked.axes, asked.reduction, limits, choice)
+            text = problem_text(kept)
+        else:
+            parts = (asked.reductions, asked.traffic, asked.constraints)
+            kept = Step(asked.system, asked.axes, *parts, limits, choice)
+            text = workload_text(kept)
+        if cost_model_of(choice) != options.cost_model or read_text(text) != kept:
             raise InputError("the problem can't be written down exactly", where="--certificate", expected="another")
-        return Order(folder, given["with_cnf"], asked, placement is not None)
+        return Order(folder, given["with_cnf"], kept, text, placement is not None)
 
-    def carry_out(self, solution: Solution, options: Options, resources: Resources) -> Made:
+    def carry_out(self, found: Solution | WorkloadSolution, options: Options, resources: Resources) -> Made:
         """Write the certificate of an answer. Raises LimitReached where there is none, and says why."""
         from smtsynth.certify.check import check
         from smtsynth.certify.folder import staged
-        from smtsynth.certify.produce import produce
-        from smtsynth.certify.scope import Scope
         from smtsynth.errors import InternalError
-        from smtsynth.interfaces.files import problem_text
         from smtsynth.search.loop import Status
 
-        if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            why = f": {solution.reason}" if solution.reason else ""
-            raise LimitReached(f"no certificate, as the answer is only {solution.status}{why}")
-        placement = solution.placement if self.placed else None
-        scope = Scope(self.problem, options.instruction_set, options.hierarchy, placement, solution.cost)
-        witness = None if solution.program is None else (solution.lowering, solution.program)
+        if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            why = f": {found.reason}" if found.reason else ""
+            raise LimitReached(f"no certificate, as the answer is only {found.status}{why}")
         try:
             with staged(self.folder) as beside:
-                made = produce(scope, witness, problem_text(self.problem), beside, resources, self.with_cnf)
+                made = self._produce(found, options, beside, resources)
                 resources.progress("checking the certificate")
-                report = check(beside, problem_of_text, made.sha256)
+                report = check(beside, read_text, made.sha256)
                 if not report.ok:
                     wrong = next(part for part in report.parts if not part.ok)
                     raise InternalError(f"the certificate fails its check: {wrong.name}: {wrong.said}")
@@ -102,13 +110,41 @@ class Order:
         except KeyboardInterrupt:
             raise LimitReached("no certificate: interrupted") from None
 
+    def _produce(
+        self, found: Solution | WorkloadSolution, options: Options, beside: Path, resources: Resources
+    ) -> Made:
+        from smtsynth.certify.produce import produce
+        from smtsynth.certify.scope import Scope
+        from smtsynth.certify.step_produce import produce_step
+        from smtsynth.certify.step_scope import StepScope
+        from smtsynth.model.workload import Workload as Step
+        from smtsynth.search.solution import Solution as One
 
-def problem_of_text(text: str) -> Problem:
-    """The problem of the text of a certificate's problem file."""
-    from smtsynth.interfaces.files import MAX_PROBLEM_VALUES, problem_of
+        if isinstance(self.asked, Step):
+            assert not isinstance(found, One)
+            scope = StepScope(self.asked, options.instruction_set, found.cost)
+            chosen, lows, looked = None, list[Any](), list[Any]()
+            if found.placement is not None and found.tables is not None:
+                chosen = found.placement, [one.solution.program or () for one in found.reductions]
+                lows = [table.looked_at for table in found.tables.tables]
+                looked = [list(table.looked_at) for table in found.tables.flows]
+            looked = looked or [[] for _ in self.asked.traffic]
+            return produce_step(scope, chosen, lows, looked, self.text, beside, resources, self.with_cnf)
+        assert isinstance(found, One)
+        placement = found.placement if self.placed else None
+        asked = Scope(self.asked, options.instruction_set, options.hierarchy, placement, found.cost)
+        witness = None if found.program is None else (found.lowering, found.program)
+        return produce(asked, witness, self.text, beside, resources, self.with_cnf)
+
+
+def read_text(text: str) -> Problem | Workload:
+    """The problem or workload of the text of a certificate's problem file."""
+    from smtsynth.interfaces.files import MAX_PROBLEM_VALUES, is_workload, problem_of
+    from smtsynth.interfaces.workloads import workload_of
     from smtsynth.interfaces.yamltext import parse_data
 
-    return problem_of(parse_data(text, "problem.yaml", most=MAX_PROBLEM_VALUES), "problem.yaml")
+    data = parse_data(text, "problem.yaml", most=MAX_PROBLEM_VALUES)
+    return (workload_of if is_workload(data) else problem_of)(data, "problem.yaml")
 
 
 @dataclass(frozen=True)
@@ -120,10 +156,10 @@ class Written:
     failure: LimitReached | None = None
 
     @staticmethod
-    def of(order: Order | None, solution: Solution, options: Options, resources: Resources) -> Written:
+    def of(order: Order | None, found: Solution | WorkloadSolution, options: Options, resources: Resources) -> Written:
         """Carry out an order; an answer is still to be shown where that fails."""
         try:
-            return Written(order, order.carry_out(solution, options, resources) if order else None)
+            return Written(order, order.carry_out(found, options, resources) if order else None)
         except LimitReached as failure:
             return Written(order, None, failure)
 
@@ -166,7 +202,7 @@ def check(folder: str, digest: str | None, as_json: bool) -> int:
     """
     from smtsynth.certify.check import check as run
 
-    report = run(Path(folder), problem_of_text, digest)
+    report = run(Path(folder), read_text, digest)
     if as_json:
         sys.stdout.write(json.dumps(report_json(report), allow_nan=False) + "\n")
     else:

@@ -127,24 +127,24 @@ def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: d
     from smtsynth.search.workload import solve_workload
 
     options, resources, placement = options_of(asked, given)
-    if given["certificate"] is not None or given["with_cnf"]:
-        raise InputError("a workload has no certificate", where="--certificate", expected="a problem with one `reduce`")
     if placement is not None or joint or options.hierarchy != "reduction" or options.encoding != "reduced":
         raise InputError(
             "a workload takes no --placement, --joint, --hierarchy or --encoding", expected="constraints in its file"
         )
-    if not options.cost_model.name == "alpha-beta" or not asked.system.plain:
-        raise InputError("a workload needs the alpha-beta model on a tree of plain levels", where="cost_model")
+    order = Order.of(given, asked, options, None)
     found = solve_workload(asked, options, resources)
+    written = Written.of(order, found, options, resources)
     from smtsynth.interfaces.step import step_json, step_report, why_report
 
     quiet(resources)
     if as_json:
-        print_json(step_json(found, options))
+        print_json(step_json(found, options) | written.data())
     else:
         step_report(found, options)
         if why:
             why_report(found, options, resources)
+        written.report()
+    written.end()
     return EXIT[found.status]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 from smtsynth.interfaces.choices import choice_data, choice_of
 from smtsynth.interfaces.nodes import Node
 from smtsynth.interfaces.wirings import level_sizes, topology_data, topology_of
@@ -34,6 +34,7 @@ WORKLOAD_KEYS = ("reductions", "traffic", "constraints", "model")  # of a worklo
 
 def read_problem(path: Path) -> Problem:
     """The problem of a YAML or JSON file ('-': standard input). InputError names file, line and key."""
+    check_type(path, (str, os.PathLike), "file", "a path")
     return problem_of(read_data(path, MAX_PROBLEM_VALUES), label(path))
 
 

@@ -13,7 +13,7 @@ from smtsynth.meaning.goals import check_whole, target_of
 from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem
-from smtsynth.model.program import default_steps, show_program
+from smtsynth.model.program import show_program
 from smtsynth.model.units import seconds_of
 from smtsynth.search.enumerate import StateGraph, cheapest_programs, enumerate_programs
 from smtsynth.search.loop import Resources
@@ -25,7 +25,7 @@ def listing(
 ) -> dict[str, Any]:
     """Programs of one placement by length, and the `most` cheapest (None: all), as JSON data."""
     lowering = lowering_of(problem, placement, options.hierarchy)
-    steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
+    steps = options.step_limit(problem, lowering.depth)
     check_whole(lowering)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     graph = StateGraph(target, options.instruction_set, resources.deadline)

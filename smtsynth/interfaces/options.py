@@ -82,7 +82,6 @@ def options_of(problem: Problem | Workload, given: dict[str, Any]) -> tuple[Opti
     from smtsynth.cost.models import cost_model_of
     from smtsynth.interfaces.choices import changed
     from smtsynth.interfaces.progress import Progress
-    from smtsynth.model.choice import CostChoice
     from smtsynth.model.lowering import HIERARCHIES, ROW_MAJOR
     from smtsynth.model.placement import check_placement
     from smtsynth.model.problem import Limits, Problem
@@ -108,7 +107,7 @@ def options_of(problem: Problem | Workload, given: dict[str, Any]) -> tuple[Opti
             raise InputError(f"{word!r} is unknown", where=option, expected=", ".join(words))
     chosen = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
     single = problem if isinstance(problem, Problem) else None
-    choice = changed(single.cost_model if single else CostChoice(), chosen)
+    choice = changed(problem.cost_model, chosen)
     asked = click.get_current_context().get_parameter_source("hierarchy") is ParameterSource.COMMANDLINE
     if choice.name == "paper" and not asked and single and not single.reduction.mixed:
         given["hierarchy"] = ROW_MAJOR  # the paper's model comes with its lowering

@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 PATIENCE = 2.0  # seconds without a word
+EVERY = 1.0  # seconds between lines where there is no terminal
 
 
 class Progress:
-    """Takes progress lines, from any thread: shown beside a spinner on a terminal, else one below the other."""
+    """Takes progress lines, from any thread: shown beside a spinner on a terminal, else one below the other, one a second."""
 
     def __init__(self) -> None:
         self._start = perf_counter()
         self._lock = Lock()
         self._last = "working"
+        self._written = -EVERY
         self._shown = self._stopped = False
         self._spinner: Status | None = None
         self._timer = Timer(PATIENCE, self._begin)  # the first words, should none come by themselves
@@ -40,8 +42,11 @@ class Progress:
 
     def _show(self) -> None:
         if not sys.stderr.isatty():
-            sys.stderr.write(f"[{perf_counter() - self._start:6.1f} s] {self._last}\n")
-            sys.stderr.flush()
+            now = perf_counter() - self._start
+            if now - self._written >= EVERY:
+                self._written = now
+                sys.stderr.write(f"[{now:6.1f} s] {self._last}\n")
+                sys.stderr.flush()
             return
         text = self._last.replace("[", r"\[")
         if self._spinner is None:

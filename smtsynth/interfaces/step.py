@@ -8,7 +8,8 @@ from typing import Any
 
 from smtsynth.cost.interface import CostModel, StepCost
 from smtsynth.cost.shares import class_shares
-from smtsynth.cost.traffic import traffic_cost
+from smtsynth.cost.wired_traffic import traffic_step
+from smtsynth.errors import InputError
 from smtsynth.interfaces.jsonout import schedule_json
 from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
@@ -92,15 +93,15 @@ def step_report(found: WorkloadSolution, options: Options) -> None:
     for flow, cost in found.traffic:
         share = f"{100 * flow.count * cost / found.cost:.0f} %" if found.cost else "-"
         each = milliseconds(cost)
-        row = found.placement.matrix[workload.row(flow.axis)]
-        where = bottleneck_text(traffic_cost(workload.system, row, flow.pattern, flow.payload), workload.system)
+        cost_of = traffic_step(workload.system, found.placement, workload.row(flow.axis), flow.pattern, flow.payload)
+        where = bottleneck_text(cost_of, workload.system)
         rows.add_row(flow.name, share, str(flow.count), each, each, "", where, f"given traffic, {flow.pattern}")
     out.print(rows)
     out.print(LEFT_OUT, style="dim")
 
 
 def _claim(found: WorkloadSolution) -> str:
-    done, of = found.rows
+    done, of = found.tables.looked_at() if found.tables else (0, 0)
     looked = f"{done} of {of} rows looked at"
     if found.status is Status.OPTIMAL:
         last = next((query for query in reversed(found.loop) if query.answer is Answer.UNSAT), None)
@@ -154,7 +155,11 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
         out.print(rows)
     _gains(found, groups)
     out.print("\nWhere the answer changes, as all payloads grow together", style="bold")
-    pieces = changes(found.workload, options, resources)
+    try:
+        pieces = changes(found.workload, options, resources)
+    except InputError as error:
+        out.print(f"Not looked for: {error.what}.", markup=False)
+        return
     rows = Table(("payloads from", "placement", "programs"), right=("payloads from",), below={"programs": ""})
     for piece in pieces:
         rows.add_row(_factor(piece.start), show_matrix(piece.matrix), _programs(found, piece))

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from smtsynth.errors import InputError
+from smtsynth.interfaces.choices import choice_data, choice_of
 from smtsynth.interfaces.files import (
     MAX_PROBLEM_VALUES,
     is_workload,
@@ -24,6 +25,7 @@ from smtsynth.interfaces.files import (
 )
 from smtsynth.interfaces.nodes import Node
 from smtsynth.interfaces.yamltext import Path, label, read_data
+from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis
 from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.system import MAX_DEVICES
@@ -64,17 +66,18 @@ def workload_of(data: object, where: str) -> Workload:
             raise root.child(key).error("stands beside `model`, which makes it", "one of the two")
     keys = root.fields(
         ("system", "axes", *(["model"] if made else [])),
-        ("constraints", "limits") if made else ("reductions", "traffic", "constraints", "limits"),
+        ("constraints", "limits", "cost_model") + (() if made else ("reductions", "traffic")),
     )
     system = system_of(keys["system"])
     axes = named_axes(keys["axes"], system)
     limits = limits_of(keys["limits"]) if "limits" in keys else Limits()
+    model = choice_of(keys["cost_model"]) if "cost_model" in keys else None
     levels = [level.name for level in system.levels]
     constraints = [_constraint(node, axes, levels) for node in _list(keys, "constraints", "a list of constraints")]
     if made:
         step = _model(keys["model"], keys["axes"], axes)
         try:
-            return step.workload(system, axes, constraints, limits)
+            return step.workload(system, axes, constraints, limits, model)
         except InputError as error:
             raise keys["model"].moved(error) from None
     reductions = [_reduction(node, axes) for node in _list(keys, "reductions", "a list of reductions")]
@@ -84,7 +87,7 @@ def workload_of(data: object, where: str) -> Workload:
         raise node.error("a workload has no reductions" if node is root else "is empty", "at least one reduction")
     _own_names([*_list(keys, "reductions", ""), *_list(keys, "traffic", "")])
     try:
-        return Workload(system, axes, reductions, traffic, constraints, limits)
+        return Workload(system, axes, reductions, traffic, constraints, limits, model)
     except InputError as error:
         raise root.moved(error) from None
 
@@ -198,6 +201,8 @@ def workload_text(workload: Workload, notes: Mapping[str, str] | None = None, he
     lines += _entries("reductions", reductions, notes or {}) + _entries("traffic", traffic, notes or {})
     lines += _entries("constraints", [_constraint_data(one) for one in workload.constraints], {})
     lines += [f"{key}: {_inline(value)}" for key, value in limits_data(workload.limits).items()]
+    if workload.cost_model != CostChoice():
+        lines.append(f"cost_model: {_inline(choice_data(workload.cost_model))}")
     return "\n".join(lines) + "\n"
 
 

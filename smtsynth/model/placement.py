@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 from smtsynth.model.system import System, check_name, check_size
 
 Matrix = tuple[tuple[int, ...], ...]
@@ -43,8 +43,13 @@ def show_matrix(matrix: Matrix) -> str:
 
 
 def axes_of(axes: Mapping[str, int] | Sequence[Axis]) -> tuple[Axis, ...]:
-    """Axis objects from {name: size}, in its order, or as they are."""
-    return tuple(Axis(name, size) for name, size in axes.items()) if isinstance(axes, Mapping) else tuple(axes)
+    """Axis objects from {name: size}, in its order, or as they are. InputError for anything else."""
+    if isinstance(axes, Mapping):
+        return tuple(Axis(name, size) for name, size in axes.items())
+    check_type(axes, (tuple, list), "axes", "{name: size} or a list of Axis")
+    for axis in axes:
+        check_type(axis, Axis, "axes", "{name: size} or a list of Axis")
+    return tuple(axes)
 
 
 def only_placement(system: System, axes: Sequence[Axis]) -> Placement:
@@ -55,8 +60,10 @@ def only_placement(system: System, axes: Sequence[Axis]) -> Placement:
     return placements(system, axes)[0]
 
 
-def check_axes(axes: Sequence[Axis], system: System) -> tuple[Axis, ...]:
+def check_axes(axes: Mapping[str, int] | Sequence[Axis], system: System) -> tuple[Axis, ...]:
     """The axes as a tuple, if they have distinct names and multiply up to the number of devices."""
+    check_type(system, System, "system", "a System")
+    axes = axes_of(axes)
     if not axes:
         raise InputError("there are no axes", expected="at least one axis")
     names = [axis.name for axis in axes]
@@ -70,7 +77,7 @@ def check_axes(axes: Sequence[Axis], system: System) -> tuple[Axis, ...]:
             f"level sizes {' * '.join(map(str, system.sizes))} = {system.devices}",
             expected="equal products",
         )
-    return tuple(axes)
+    return axes
 
 
 def check_placement(matrix: Sequence[Sequence[int]], axes: Sequence[Axis], system: System) -> Placement:
@@ -157,13 +164,13 @@ def _margins(axes: Sequence[Axis], system: System) -> list[tuple[int, tuple[int,
     ]
 
 
-def count_placements(axes: Sequence[Axis], system: System) -> int:
+def count_placements(axes: Mapping[str, int] | Sequence[Axis], system: System) -> int:
     """The number of placements, without listing them: a product over primes of contingency-table counts."""
     axes = check_axes(axes, system)
     return math.prod(_table_count(rows, tuple(sorted(columns))) for _, rows, columns in _margins(axes, system))
 
 
-def placements(system: System, axes: Sequence[Axis]) -> list[Placement]:
+def placements(system: System, axes: Mapping[str, int] | Sequence[Axis]) -> list[Placement]:
     """Every placement of `axes` on `system`, sorted by matrix, row by row (paper, section 3)."""
     axes = check_axes(axes, system)
     margins = _margins(axes, system)

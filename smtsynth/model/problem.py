@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral, Real
+from types import NoneType
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 from smtsynth.model.choice import CostChoice
-from smtsynth.model.placement import Axis, axes_of, check_axes
+from smtsynth.model.placement import Axis, check_axes
 from smtsynth.model.program import Collective
 from smtsynth.model.system import System
 from smtsynth.model.units import Number, quantity
@@ -35,8 +38,10 @@ class Reduction:
         payload: Number,
         collective: Collective | str | Mapping[str, Collective | str] = Collective.ALL_REDUCE,
     ) -> None:
-        if isinstance(over, str) or not over:
+        if isinstance(over, str) or not isinstance(over, Sequence) or not over:
             raise InputError("no axis to reduce over", where="over", expected="a list of at least one axis name")
+        for axis in over:
+            check_type(axis, str, "over", "names of axes")
         if len(set(over)) < len(over):
             raise InputError("an axis is there twice", where="over", expected="each axis once")
         kind, split = _collective(tuple(over), collective)
@@ -91,10 +96,15 @@ class Limits:
         steps = self.steps
         if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS):
             raise InputError(f"is {steps!r}", where="steps", expected=f"a whole number from 1 to {MAX_STEPS}")
-        if self.seconds is not None and not self.seconds > 0:
-            raise InputError(f"is {self.seconds!r}", where="time", expected="a positive time")
-        if self.memory is not None and self.memory <= 0:
-            raise InputError(f"is {self.memory!r}", where="memory", expected="a positive size")
+        seconds, memory = self.seconds, self.memory
+        if seconds is not None and not (_number(seconds, Real) and 0 < seconds < math.inf):
+            raise InputError(f"is {repr(seconds)[:40]}", where="time", expected="a positive number of seconds")
+        if memory is not None and not (_number(memory, Integral) and memory > 0):
+            raise InputError(f"is {repr(memory)[:40]}", where="memory", expected="a positive whole number of bytes")
+
+
+def _number(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +125,15 @@ class Problem:
         limits: Limits | None = None,
         cost_model: CostChoice | None = None,
     ) -> None:
+        for where, value, kinds in (
+            ("system", system, (System,)),
+            ("reduction", reduction, (Reduction,)),
+            ("limits", limits, (Limits, NoneType)),
+            ("cost_model", cost_model, (CostChoice, NoneType)),
+        ):
+            check_type(value, kinds, where, f"a {kinds[0].__name__}")
         object.__setattr__(self, "system", system)
-        object.__setattr__(self, "axes", check_axes(axes_of(axes), system))
+        object.__setattr__(self, "axes", check_axes(axes, system))
         object.__setattr__(self, "reduction", reduction)
         object.__setattr__(self, "limits", limits or Limits())
         object.__setattr__(self, "cost_model", cost_model or CostChoice())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 
 
 class Collective(StrEnum):
@@ -139,11 +139,29 @@ CALL = re.compile(r"\s*(\w+)\s*\(\s*([\w.\-]+)\s*,\s*(\w+)\s*(?:\(\s*([\w.\-]+)\
 MAX_STEP_TEXT = 400  # characters; the pattern is slow on long runs of blanks
 
 
+def check_program(program: Sequence[Instruction], depth: int) -> Program:
+    """The program as a tuple, if its instructions are some over `depth` factors, else InputError naming the step."""
+    check_type(program, (tuple, list), "program", "a list of Instruction, or text")
+    for number, one in enumerate(program, 1):
+        where = f"step {number}"
+        check_type(one, Instruction, where, "an Instruction")
+        check_type(one.collective, Collective, f"{where}: collective", ", ".join(Collective))
+        check_type(one.form, Form, f"{where}: form", ", ".join(Form))
+        if one.slice not in range(depth + 1):
+            raise InputError(f"is {repr(one.slice)[:40]}", where=f"{where}: slice", expected=f"a depth, 0 to {depth}")
+        inside = one.form is Form.INSIDE_GROUP
+        if one.ancestor is not None if inside else one.ancestor not in range(one.slice):
+            expected = "None with InsideGroup" if inside else "a depth above the slice"
+            raise InputError(f"is {repr(one.ancestor)[:40]}", where=f"{where}: ancestor", expected=expected)
+    return tuple(program)
+
+
 def parse_program(text: str, names: Sequence[str]) -> Program:
     """Read the short text `ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root)); …`.
 
     names: depth names, 'root' first. Raises InputError naming the step.
     """
+    check_type(text, str, "program", "text")
     steps = []
     parts = [part for part in text.replace("\n", ";").split(";") if part.strip()]
     for number, part in enumerate(parts, 1):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Literal
 
-from smtsynth.errors import InputError, LimitReached, VerificationError
+from smtsynth.errors import InputError, LimitReached, VerificationError, check_type
 from smtsynth.model.program import Collective
 
 if TYPE_CHECKING:
@@ -48,8 +48,11 @@ class Goal:
     split: tuple[Group, ...] = ()
 
     def root(self, number: int) -> int:
-        """The root of goal group `number`: the one named, else the group's first device."""
-        return self.roots[number] if self.roots else self.groups[number][0]
+        """The root of goal group `number`: the one named, else the group's first device (device 0 of them all)."""
+        groups = self.groups or ((0,),)
+        if number not in range(len(groups)) or not groups[number]:
+            raise InputError(f"has no group {number} with a device", where="goal", expected="the number of one")
+        return self.roots[number] if self.roots else groups[number][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +91,15 @@ class Schedule:
 
     def reduce(self, groups: Groups, roots: Sequence[int] = ()) -> Schedule:
         """With one more step, a Reduce on these groups, each to its root (default: its first device)."""
-        return self.at_once(Entry(Collective.REDUCE, _groups(groups), tuple(roots)))
+        return self.at_once(Entry(Collective.REDUCE, _groups(groups), _roots(roots)))
 
     def broadcast(self, groups: Groups, roots: Sequence[int] = ()) -> Schedule:
         """With one more step, a Broadcast on these groups, each from its root (default: its first device)."""
-        return self.at_once(Entry(Collective.BROADCAST, _groups(groups), tuple(roots)))
+        return self.at_once(Entry(Collective.BROADCAST, _groups(groups), _roots(roots)))
 
     def at_once(self, *entries: Entry) -> Schedule:
         """With one more step of entries that run at the same time, over disjoint devices (none: an empty step)."""
+        _check_devices(self.devices)
         step = tuple(_entry(entry) for entry in entries)
         _check_step(step, self.devices, f"step {len(self.steps) + 1}")
         return replace(self, steps=(*self.steps, step))
@@ -104,7 +108,7 @@ class Schedule:
         self, collective: Collective | str, groups: Groups = (), roots: Sequence[int] = (), split: Groups = ()
     ) -> Schedule:
         """The same steps with another goal than the AllReduce over all devices (see Goal)."""
-        made = _groups(groups, "goal"), _groups([roots], "goal")[0], _groups(split, "goal")
+        made = _groups(groups, "goal"), _roots(roots), _groups(split, "goal")
         return check_schedule(replace(self, goal=Goal(_collective(collective, "goal"), *made)))
 
     def verify(self, layout: Literal["any", "identity"] = "any") -> Verdict:
@@ -138,14 +142,26 @@ def _groups(groups: Groups, where: str = "groups") -> tuple[Group, ...]:
         raise InputError("are no groups", where=where, expected="lists of device numbers: [[0, 1], [2, 3]]") from None
 
 
+def _roots(roots: Sequence[int]) -> tuple[int, ...]:
+    """Roots as whole numbers, or InputError."""
+    return _groups([roots], "roots")[0]
+
+
 def _entry(entry: Entry) -> Entry:
     """An entry made by hand, with lists where tuples belong, as it should be."""
-    roots = _groups([entry.roots], "roots")[0]
-    return Entry(_collective(entry.collective, "collective"), _groups(entry.groups), roots)
+    check_type(entry, Entry, "step", "an Entry")
+    return Entry(_collective(entry.collective, "collective"), _groups(entry.groups), _roots(entry.roots))
 
 
 def check_groups(groups: tuple[Group, ...], roots: tuple[int, ...], devices: int, where: str) -> None:
     """InputError unless groups are non-empty, of known devices, disjoint, and each root is in its group."""
+    try:
+        _check_groups(groups, roots, devices, where)
+    except TypeError:
+        raise InputError("are no groups", where=where, expected="lists of device numbers: [[0, 1], [2, 3]]") from None
+
+
+def _check_groups(groups: tuple[Group, ...], roots: tuple[int, ...], devices: int, where: str) -> None:
     seen: set[int] = set()
     for group in groups:
         if not group:
@@ -170,7 +186,10 @@ def _short(group: Group) -> str:
 
 def _check_step(step: Step, devices: int, where: str) -> None:
     """InputError unless the entries' groups are disjoint, of known devices, with roots where these may be."""
+    check_type(step, (tuple, list), where, "a tuple of Entry")
     for entry in step:
+        check_type(entry, Entry, where, "a tuple of Entry")
+        _collective(entry.collective, where)
         if entry.roots and entry.collective not in ROOTED:
             raise InputError(f"{entry.collective} has roots", where=where, expected="roots on Reduce or Broadcast")
         check_groups(entry.groups, entry.roots, devices, where)
@@ -201,11 +220,17 @@ def _check_goal(schedule: Schedule) -> None:
         raise InputError("a device of the goal is missing", where="goal: split", expected="every device of the goal")
 
 
-def check_schedule(schedule: Schedule) -> Schedule:
-    """The schedule, if every step's entries and the goal are over disjoint known devices, else InputError."""
-    devices: object = schedule.devices
+def _check_devices(devices: object) -> None:
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise InputError(f"is {str(devices)[:40]}", where="devices", expected="a whole number of at least 1")
+
+
+def check_schedule(schedule: Schedule) -> Schedule:
+    """The schedule, if every step's entries and the goal are over disjoint known devices, else InputError."""
+    check_type(schedule, Schedule, "schedule", "a Schedule")
+    _check_devices(schedule.devices)
+    check_type(schedule.steps, (tuple, list), "steps", "a tuple of steps")
+    check_type(schedule.goal, Goal, "goal", "a Goal")
     for number, step in enumerate(schedule.steps, 1):
         _check_step(step, schedule.devices, f"step {number}")
     _check_goal(schedule)

@@ -6,8 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from types import NoneType
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 from smtsynth.model.topology import Topology
 from smtsynth.model.units import Number, quantity
 
@@ -40,8 +41,8 @@ class Level:
     """One level: `size` units below each unit of the level above, each joined to it by an uplink.
 
     bandwidth: bytes/s of the whole uplink, one direction (full duplex); latency: seconds;
-    per_device: bytes/s that one device can drive of the uplink, or None. Text with units
-    ("8 GB/s", "20 us") and plain numbers in those base units are accepted.
+    per_device: bytes/s that one device can drive of the uplink, or None. Plain numbers are in those base
+    units; text needs a unit, as in files ("8 GB/s", "20 us").
 
     Beyond the model's tree: kind `ring`, `full` or `torus` joins the units below one parent to each other by links
     of this bandwidth and latency instead of uplinks (`dims`: a torus' sizes, else as square as can be); duplex
@@ -83,7 +84,7 @@ class Level:
             if key.startswith("per_") and value is None:
                 put(self, key, None)
                 continue
-            amount = quantity(value, dimension, where=f"level {name!r}: {key}", bare=True)  # type: ignore[arg-type]
+            amount = _amount(value, dimension, f"level {name!r}: {key}")
             if amount == 0 and key != "latency":
                 raise InputError("is zero", where=f"level {name!r}: {key}", expected="a positive quantity")
             put(self, key, amount)
@@ -93,9 +94,10 @@ class Level:
             raise InputError(f"duplex {str(duplex)[:40]!r} is unknown", where=f"level {name!r}", expected="full, half")
         if kind != "switch" and (per_device is not None or per_group is not None):
             raise InputError(f"a {kind} has no uplinks to limit", where=f"level {name!r}", expected="kind switch")
-        if dims and (kind != "torus" or math.prod(dims) != size or min(dims) < 1):
+        whole = isinstance(dims, (tuple, list)) and all(isinstance(side, int) and side > 0 for side in dims)
+        if not whole or (dims and (kind != "torus" or math.prod(dims) != size)):
             raise InputError(
-                f"dims {list(dims)} do not fit", where=f"level {name!r}", expected=f"a torus' sizes, {size} in all"
+                f"dims {str(dims)[:40]} do not fit", where=f"level {name!r}", expected=f"a torus' sizes, {size} in all"
             )
         put(self, "kind", kind)
         put(self, "dims", (tuple(dims) or _square(size)) if kind == "torus" else ())
@@ -105,6 +107,11 @@ class Level:
     def plain(self) -> bool:
         """Whether the level is one of the model's: uplinks to a switch, full duplex, no limit per group."""
         return self.kind == "switch" and self.duplex == "full" and self.per_group is None
+
+
+def _amount(value: object, dimension: str, where: str) -> Fraction:
+    """A quantity of the API: a number in the base unit, or text with a unit."""
+    return quantity(value, dimension, where=where, bare=not isinstance(value, str))  # type: ignore[arg-type]
 
 
 def _square(size: int) -> tuple[int, int]:
@@ -134,6 +141,10 @@ class System:
         copy: Number | None = None,
         topology: Topology | None = None,
     ) -> None:
+        check_type(levels, (tuple, list), "levels", "a list of Level")
+        for level in levels:
+            check_type(level, Level, "levels", "a list of Level")
+        check_type(topology, (Topology, NoneType), "topology", "a Topology")
         if not levels:
             raise InputError("a system has no levels", expected="at least one level")
         names = [level.name for level in levels]
@@ -143,8 +154,8 @@ class System:
         if math.prod(level.size for level in levels) > MAX_DEVICES:
             raise InputError("the system has too many devices", expected=f"at most {MAX_DEVICES}")
         object.__setattr__(self, "levels", tuple(levels))
-        object.__setattr__(self, "overhead", quantity(overhead, "seconds", where="overhead", bare=True))
-        rate = None if copy is None else quantity(copy, "bytes/s", where="copy", bare=True)
+        object.__setattr__(self, "overhead", _amount(overhead, "seconds", "overhead"))
+        rate = None if copy is None else _amount(copy, "bytes/s", "copy")
         if rate == 0:
             raise InputError("is zero", where="copy", expected="a positive quantity")
         object.__setattr__(self, "copy", rate)

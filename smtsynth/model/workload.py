@@ -11,6 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from smtsynth.errors import InputError
+from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis, Matrix, axes_of, check_axes
 from smtsynth.model.problem import Limits, Problem, Reduction
 from smtsynth.model.system import System, check_name
@@ -123,6 +124,7 @@ class Workload:
     traffic: tuple[Traffic, ...]
     constraints: tuple[Constraint, ...]
     limits: Limits
+    cost_model: CostChoice
 
     def __init__(
         self,
@@ -132,6 +134,7 @@ class Workload:
         traffic: Sequence[Traffic] = (),
         constraints: Sequence[Constraint] = (),
         limits: Limits | None = None,
+        cost_model: CostChoice | None = None,
     ) -> None:
         if not reductions and not traffic:
             raise InputError("a workload has no reductions", expected="at least one")
@@ -158,12 +161,13 @@ class Workload:
             ("traffic", tuple(traffic)),
             ("constraints", tuple(constraints)),
             ("limits", limits or Limits()),
+            ("cost_model", cost_model or CostChoice()),
         ):
             object.__setattr__(self, key, value)
 
     def problem(self, reduction: NamedReduction) -> Problem:
         """One of its reductions as a problem of its own."""
-        return Problem(self.system, self.axes, reduction.reduction, self.limits)
+        return Problem(self.system, self.axes, reduction.reduction, self.limits, self.cost_model)
 
     def row(self, axis: str) -> int:
         """The number of the axis, its row in a matrix."""

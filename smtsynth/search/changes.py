@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from smtsynth.cost.shares import class_shares
 from smtsynth.cost.traffic import traffic_cost
+from smtsynth.errors import InputError
 from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Matrix
 from smtsynth.model.problem import Reduction
@@ -44,7 +45,15 @@ def scaled(workload: Workload, factor: Fraction) -> Workload:
     """The workload with all payloads times `factor`."""
     reductions = [NamedReduction(one.name, _scaled(one.reduction, factor), one.count) for one in workload.reductions]
     traffic = [Traffic(one.name, one.axis, one.pattern, one.payload * factor, one.count) for one in workload.traffic]
-    return Workload(workload.system, workload.axes, reductions, traffic, workload.constraints, workload.limits)
+    return Workload(
+        workload.system,
+        workload.axes,
+        reductions,
+        traffic,
+        workload.constraints,
+        workload.limits,
+        workload.cost_model,
+    )
 
 
 def _scaled(reduction: Reduction, factor: Fraction) -> Reduction:
@@ -58,7 +67,10 @@ def changes(workload: Workload, options: Options, resources: Resources) -> list[
     """The pieces from 1/1024 to 1024 times the payloads, ascending; the first may be the only one.
 
     Ends early, with what was found, at MAX_PIECES, the deadline or an interrupt; empty where nothing was found.
+    Raises InputError where costs aren't straight lines: with another cost model or wiring than the model's trees.
     """
+    if options.cost_model.name != "alpha-beta" or not workload.system.plain:
+        raise InputError("where the answer changes is found for the alpha-beta model on a tree of plain levels only")
     left, right = (answer(workload, factor, options, resources) for factor in FACTORS)
     if left is None or right is None:
         return [piece for piece in (left,) if piece is not None]
@@ -93,7 +105,7 @@ def answer(workload: Workload, factor: Fraction, options: Options, resources: Re
     fixed = slope = Fraction(0)
     programs = []
     for one, table in zip(tables.workload.reductions, tables.tables, strict=True):
-        row = table.of(best.matrix)
+        row = table.rows.of(best.matrix)
         problem, placement = table.stand_in(row)
         lowering, program = lowering_of(problem, placement), table.bounds(row).program
         shares = class_shares(lowering.sizes, program, one.reduction.collective)

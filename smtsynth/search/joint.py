@@ -21,7 +21,7 @@ from smtsynth.meaning.goals import target_of
 from smtsynth.model.lowering import Lowering, lowering_of
 from smtsynth.model.placement import Matrix, check_placement, placements
 from smtsynth.model.problem import Problem
-from smtsynth.model.program import Collective, Program, default_steps, instruction_set
+from smtsynth.model.program import Collective, Program, instruction_set
 from smtsynth.search.incumbent import schemes
 from smtsynth.search.loop import Query, Resources, Status, programs_of, to_block
 from smtsynth.search.replay import Replay, replay
@@ -106,7 +106,7 @@ def _cases(problem: Problem, options: Options) -> list[Case]:
                 Prices(options.cost_model, lowering, problem.reduction.payload),
                 target_of(lowering),
                 instruction_set(lowering.depth, options.instruction_set),
-                options.steps or problem.limits.steps or default_steps(lowering.depth),
+                options.step_limit(problem, lowering.depth),
                 "reduced",
             )
         )
@@ -200,7 +200,7 @@ def _solution(
         lower_bound=best.cost if status is Status.OPTIMAL else None,
         allreduce=plain_cost(best.lowering, problem, options.cost_model),
         any_schedule_bound=options.cost_model.any_schedule(best.lowering, problem.reduction.payload),
-        steps_limit=options.steps or problem.limits.steps or default_steps(best.lowering.depth),
+        steps_limit=options.step_limit(problem, best.lowering.depth),
         instruction_set=options.instruction_set,
         cost_model=options.cost_model.name,
         solver=options.solver,

@@ -16,7 +16,7 @@ from smtsynth.cost.prices import Parts, Prices
 from smtsynth.encode import concrete, reduced
 from smtsynth.encode.choice import Blocked, Choice
 from smtsynth.encode.clauses import Clauses
-from smtsynth.errors import InputError, InternalError, LimitReached
+from smtsynth.errors import InputError, InternalError, LimitReached, check_type
 from smtsynth.meaning import classes
 from smtsynth.meaning.goals import Target, target_of
 from smtsynth.model.lowering import Lowering, lower, lowering_of
@@ -54,11 +54,16 @@ class Options:
     def __post_init__(self) -> None:
         instruction_set(1, self.instruction_set)
         Limits(steps=self.steps)
+        check_type(self.cost_model, CostModel, "cost_model", "a cost model, such as AlphaBeta()")
         check_solver(self.solver)
         if self.encoding not in ENCODINGS:
             raise InputError(f"encoding {self.encoding!r} is unknown", expected=" or ".join(ENCODINGS))
         if isinstance(self.jobs, bool) or not isinstance(self.jobs, int) or self.jobs < 1:
             raise InputError(f"is {self.jobs!r}", where="jobs", expected="a whole number of at least 1")
+
+    def step_limit(self, problem: Problem, depth: int) -> int:
+        """The most steps of a program over `depth` factors: these options', else the problem's, else the model's."""
+        return self.steps or problem.limits.steps or default_steps(depth)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def task_of(lowering: Lowering, problem: Problem, options: Options) -> Placement
         Prices(options.cost_model, lowering, problem.reduction.payload, problem.reduction.collective),
         target_of(lowering, problem.reduction.collective, problem.split),
         instruction_set(lowering.depth, options.instruction_set),
-        options.steps or problem.limits.steps or default_steps(lowering.depth),
+        options.step_limit(problem, lowering.depth),
         options.encoding,
     )
 
@@ -139,7 +144,7 @@ def task_of(lowering: Lowering, problem: Problem, options: Options) -> Placement
 def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
     """The best program on one lowering (see solve)."""
     start = perf_counter()
-    steps = options.steps or problem.limits.steps or default_steps(lowering.depth)
+    steps = options.step_limit(problem, lowering.depth)
     plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
     reduction = problem.reduction
     any_schedule = options.cost_model.any_schedule(plain, reduction.payload, reduction.collective, problem.split)

@@ -79,4 +79,12 @@ def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tupl
 
 def replace_constraints(workload: Workload, constraints: tuple[Constraint, ...]) -> Workload:
     """The same workload under other constraints."""
-    return Workload(workload.system, workload.axes, workload.reductions, workload.traffic, constraints, workload.limits)
+    return Workload(
+        workload.system,
+        workload.axes,
+        workload.reductions,
+        workload.traffic,
+        constraints,
+        workload.limits,
+        workload.cost_model,
+    )

@@ -6,26 +6,27 @@ where it has looked, optima; every model's rows are looked at, until no matrix i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from smtsynth.cost.traffic import traffic_cost
-from smtsynth.encode.clauses import Clauses
-from smtsynth.encode.costs import Costs
+from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.encode.placement import MatrixVariables
-from smtsynth.encode.placement import encode as encode_placement
+from smtsynth.encode.workload import encode, encode_matrix
 from smtsynth.errors import InputError, InternalError, LimitReached
 from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Matrix, Placement
+from smtsynth.model.rows import Row, Rows
 from smtsynth.model.workload import Constraint, NamedReduction, Traffic, Workload
 from smtsynth.search.defaults import default_matrices
 from smtsynth.search.loop import Query, Resources, Status
-from smtsynth.search.rows import Row, RowTable, vectors
+from smtsynth.search.rows import FlowTable, RowTable, Table
 from smtsynth.search.solution import Solution
 from smtsynth.search.solve import Options, solve_lowering
 from smtsynth.solvers.outcome import Answer, Outcome
 from smtsynth.solvers.sat import solve_dimacs
+
+Price = Callable[[Table, Row], int]
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class WorkloadSolution:
     """The best placement found for a workload, what it costs (nanoseconds a step), and what is claimed of it.
 
     traffic: (given traffic, nanoseconds once); plain: the step with plain collectives on the same placement;
-    conflict: constraints that can't all hold, where the status is infeasible; rows: how many rows of the tables were
-    looked at, of how many.
+    conflict: constraints that can't all hold, where the status is infeasible; tables: what is known of the rows, None
+    without an answer.
     """
 
     status: Status
@@ -60,80 +61,63 @@ class WorkloadSolution:
     plain: int | None
     reason: str | None
     conflict: tuple[Constraint, ...]
-    rows: tuple[int, int]
+    tables: Tables | None
     loop: tuple[Query, ...]
     seconds: float
 
 
 @dataclass
 class Tables:
-    """The row tables of a workload's reductions, and the costs of its given traffic, by the axis' row."""
+    """The row tables of a workload's reductions, and those of its given traffic."""
 
     workload: Workload
     options: Options
     tables: tuple[RowTable, ...] = field(init=False)
-    flows: tuple[dict[tuple[int, ...], int], ...] = field(init=False)
+    flows: tuple[FlowTable, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = tuple(RowTable(self.workload.problem(one), self.options) for one in self.workload.reductions)
-        sizes = self.workload.system.sizes
+        workload = self.workload
+        self.tables = tuple(RowTable(workload.problem(one), self.options) for one in workload.reductions)
         self.flows = tuple(
-            {
-                row: traffic_cost(self.workload.system, row, one.pattern, one.payload).nanoseconds
-                for row in vectors(self.workload.axes[self.workload.row(one.axis)].size, sizes)
-            }
-            for one in self.workload.traffic
+            FlowTable(one, Rows(workload.system, workload.axes, (workload.row(one.axis),))) for one in workload.traffic
         )
 
-    def flow(self, number: int, matrix: Matrix) -> int:
-        """What traffic number `number` costs once on a matrix."""
-        return self.flows[number][tuple(matrix[self.workload.row(self.workload.traffic[number].axis)])]
+    def parts(self) -> Iterator[tuple[int, Table]]:
+        """Every table, with how often its reduction or traffic happens in a step."""
+        for one, table in zip(self.workload.reductions, self.tables, strict=True):
+            yield one.count, table
+        for flow, flows in zip(self.workload.traffic, self.flows, strict=True):
+            yield flow.count, flows
 
-    def total(self, matrix: Matrix, price: Callable[[RowTable, Row], int]) -> int:
+    def total(self, matrix: Matrix, price: Price) -> int:
         """The step's cost on a matrix, with rows priced by `price`."""
-        pairs = zip(self.workload.reductions, self.tables, strict=True)
-        reductions = sum(one.count * price(table, table.of(matrix)) for one, table in pairs)
-        return reductions + sum(one.count * self.flow(n, matrix) for n, one in enumerate(self.workload.traffic))
+        return sum(count * price(table, table.rows.of(matrix)) for count, table in self.parts())
 
     def look(self, matrix: Matrix, resources: Resources) -> int:
         """Evaluate the rows of a matrix; its cost by the programs found. Raises LimitReached at the deadline."""
-        for table in self.tables:
-            table.evaluate(table.of(matrix), resources)
+        for _, table in self.parts():
+            table.evaluate(table.rows.of(matrix), resources)
         return self.total(matrix, achieved)
 
     def exact(self) -> bool:
         """Whether every row that was looked at has its optimum."""
-        return all(bounds.exact for table in self.tables for bounds in table.known.values() if bounds.high is not None)
+        return all(table.known[row].exact for _, table in self.parts() for row in table.looked_at)
 
     def looked_at(self) -> tuple[int, int]:
-        """How many rows were evaluated, of how many."""
-        done = sum(bounds.high is not None for table in self.tables for bounds in table.known.values())
-        return done, sum(len(table.rows()) for table in self.tables)
+        """How many rows of reductions were evaluated, of how many."""
+        done = sum(len(table.looked_at) for table in self.tables)
+        return done, sum(len(table.rows.every()) for table in self.tables)
 
-    def encode(
-        self, bound: int | None, price: Callable[[RowTable, Row], int], without: Iterable[Matrix]
-    ) -> MatrixVariables:
+    def encode(self, bound: int | None, price: Price, without: Iterable[Matrix]) -> MatrixVariables:
         """Matrices that obey the constraints, cost less than `bound` by `price`, and are none of `without`."""
-        matrix = encode_matrix(self.workload, self.workload.constraints)
-        for other in without:
-            matrix.block(Placement(self.workload.axes, other))
+        charges: list[tuple[Rows, dict[Row, int]]] = []
         if bound is not None:
-            costs = Costs(matrix.clauses, len(self.tables) + len(self.flows), bound)
-            for number, (one, table) in enumerate(zip(self.workload.reductions, self.tables, strict=True), 1):
-                for row in table.rows():
-                    costs.charge(number, _is(matrix, table, row), one.count * price(table, row))
-            for number, (flow, known) in enumerate(
-                zip(self.workload.traffic, self.flows, strict=True), len(self.tables) + 1
-            ):
-                axis = self.workload.row(flow.axis)
-                for entries, cost in known.items():
-                    literals = [x for level, n in enumerate(entries) for x in matrix.equals([axis], level, n)]
-                    costs.charge(number, literals, flow.count * cost)
-            costs.define()
-        return matrix
+            for count, table in self.parts():
+                charges.append((table.rows, {row: count * price(table, row) for row in table.rows.every()}))
+        return encode(self.workload, bound, charges, without)
 
 
-def achieved(table: RowTable, row: Row) -> int:
+def achieved(table: Table, row: Row) -> int:
     """The cost of the best program known for a row, which was evaluated."""
     high = table.bounds(row).high
     if high is None:
@@ -141,53 +125,20 @@ def achieved(table: RowTable, row: Row) -> int:
     return high
 
 
-def expected(table: RowTable, row: Row) -> int:
+def expected(table: Table, row: Row) -> int:
     """What a row is expected to cost: its program's cost once looked at, else its lower bound."""
     bounds = table.bounds(row)
     return bounds.low if bounds.high is None else bounds.high
 
 
-def lowest(table: RowTable, row: Row) -> int:
+def lowest(table: Table, row: Row) -> int:
     """What no program of a row costs less than."""
     return table.bounds(row).low
 
 
-def plain(table: RowTable, row: Row) -> int:
+def plain(table: Table, row: Row) -> int:
     """What plain collectives cost on a row."""
     return table.plain(row)
-
-
-def _is(matrix: MatrixVariables, table: RowTable, row: Row) -> list[int]:
-    """Literals that together say that the matrix gives the reduction this row."""
-    problem, literals = table.problem, []
-    for level, product in enumerate(row.factors):
-        literals += matrix.equals(problem.reduced, level, product)
-    for level, product in enumerate(row.split):
-        literals += matrix.equals(problem.split, level, product)
-    return literals
-
-
-def encode_matrix(workload: Workload, constraints: Iterable[Constraint]) -> MatrixVariables:
-    """The matrices of a workload that obey these constraints."""
-    clauses = Clauses()
-    matrix = encode_placement(workload.axes, workload.system, clauses)
-    names = [level.name for level in workload.system.levels]
-    for constraint in constraints:
-        axis = workload.row(constraint.axis)
-        if constraint.inside is not None:
-            for level in range(names.index(constraint.inside) + 1):
-                for literal in matrix.equals([axis], level, 1):
-                    clauses.add(literal)
-        elif constraint.unsplit:
-            spread = [clauses.var("spread", axis, level) for level in range(len(names))]
-            for level, name in enumerate(spread):
-                for prime in matrix.primes:
-                    clauses.imply(matrix.exponent(axis, level, prime)[:1] or [-name, name], name)
-            clauses.at_most_one(spread)
-        else:
-            for literal in matrix.equals([axis], names.index(constraint.level or ""), constraint.factor or 1):
-                clauses.add(literal)
-    return matrix
 
 
 def conflict(workload: Workload, resources: Resources) -> tuple[Constraint, ...] | None:
@@ -228,7 +179,7 @@ def best_matrix(
     first: Iterable[Matrix],
     without: Sequence[Matrix],
     resources: Resources,
-    price: Callable[[RowTable, Row], int] = expected,
+    price: Price = expected,
 ) -> BestMatrix:
     """The cheapest matrix but for those of `without`: the solver proposes, the tables look, until it refutes.
 
@@ -291,11 +242,13 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
     Hierarchy `reduction`, reduced encoding. An interrupt or the deadline ends it with the best so far.
     """
     start = perf_counter()
-    if not workload.system.switched:  # rows stand for all placements with the same factors
-        raise InputError("a workload's system has other wiring", where="system", expected="levels of kind switch")
+    if workload.traffic and not isinstance(options.cost_model, AlphaBeta):
+        raise InputError(
+            f"{options.cost_model.name} doesn't price given traffic", where="cost_model", expected="alpha-beta"
+        )
     core = conflict(workload, resources)
     nothing = WorkloadSolution(
-        Status.INFEASIBLE, workload, None, None, None, (), (), None, None, core or (), (0, 0), (), 0.0
+        Status.INFEASIBLE, workload, None, None, None, (), (), None, None, core or (), None, (), 0.0
     )
     if core is not None:
         names = "; ".join(map(str, core))
@@ -312,7 +265,7 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
         queries += more
     answers = solve_on(workload, best.matrix, options, resources)
     found = sum(one.total or 0 for one in answers)
-    flows = tuple((one, tables.flow(number, best.matrix)) for number, one in enumerate(workload.traffic))
+    flows = tuple((one.flow, achieved(one, one.rows.of(best.matrix))) for one in tables.flows)
     cost = found + sum(one.count * nanoseconds for one, nanoseconds in flows)
     return WorkloadSolution(
         status=Status.OPTIMAL if cost <= bound else Status.FEASIBLE,
@@ -326,7 +279,7 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
         + sum(one.count * nanoseconds for one, nanoseconds in flows),
         reason=best.reason if cost > bound else None,
         conflict=(),
-        rows=tables.looked_at(),
+        tables=tables,
         loop=tuple(queries),
         seconds=perf_counter() - start,
     )

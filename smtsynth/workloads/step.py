@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis
 from smtsynth.model.problem import Limits, Reduction
 from smtsynth.model.program import Collective
@@ -51,9 +52,10 @@ class Step:
         axes: Mapping[str, int] | Sequence[Axis],
         constraints: Sequence[Constraint] = (),
         limits: Limits | None = None,
+        cost_model: CostChoice | None = None,
     ) -> Workload:
         """The step on a system. Raises InputError where the axes don't fit it, or nothing is communicated."""
-        return Workload(system, axes, self.reductions, self.traffic, constraints, limits)
+        return Workload(system, axes, self.reductions, self.traffic, constraints, limits, cost_model)
 
 
 def value(factors: Factors) -> int:

@@ -10,40 +10,18 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import resource
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-if importlib.util.find_spec("smtsynth") is None:
-    sys.path.insert(0, str(ROOT))
+from figures import SYSTEMS, Row, Table, in_child, peak_memory  # first: it finds smtsynth
 
-from smtsynth import Axis, Level, Problem, Reduction, System, compare, count_placements, simulate, solve  # noqa: E402
+from smtsynth import Axis, Level, Problem, Reduction, System, compare, count_placements, simulate, solve
 
-TWO = [("node", 4, "8 GB/s", "20 us", None), ("gpu", 16, "270 GB/s", "3 us", None)]
-THREE = [
-    ("su", 2, "800 GB/s", "12 us", "25 GB/s"),
-    ("node", 4, "400 GB/s", "8 us", "50 GB/s"),
-    ("gpu", 8, "450 GB/s", "2 us", None),
-]
-FOUR = [
-    ("a", 4, "100 GB/s", "30 us", None),
-    ("b", 4, "200 GB/s", "12 us", "25 GB/s"),
-    ("c", 2, "400 GB/s", "8 us", "50 GB/s"),
-    ("d", 8, "450 GB/s", "2 us", None),
-]
-SYSTEMS = {"two": TWO, "three": THREE, "four": FOUR}
 STEPS = {"two": 5, "three": 7, "four": 9}
 SMALL = {"two": (4, 16), "three": (2, 4, 8), "four": (2, 2, 2, 8)}  # 64 devices each
 LARGE = {"two": (256, 256), "three": (32, 32, 64), "four": (16, 16, 16, 16)}  # 65 536 devices each
 PROGRAM = "ReduceScatter({inner}, InsideGroup); AllReduce({inner}, Parallel(root)); AllGather({inner}, InsideGroup)"
-
-Row = dict[str, Any]
 
 
 def system(name: str, sizes: tuple[int, ...] | None = None) -> System:
@@ -130,23 +108,14 @@ def median_of(call: Callable[[], object], times: int) -> float:
 
 def measured(job: Callable[..., Row], *given: object) -> Row:
     """Run a job in a process of its own; the peak memory of it and of its solvers comes with its row."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--job", json.dumps([job.__name__, list(given)])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    row: Row = json.loads(done.stdout)
-    return row
+    return in_child(__file__, [job.__name__, list(given)])
 
 
 def run_job(text: str) -> None:
     """The child's side of `measured`."""
     name, given = json.loads(text)
     row = JOBS[name](*given)
-    scale = 1 if sys.platform == "darwin" else 1024
-    row["memory"] = scale * max(
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    print(json.dumps(row))
+    print(json.dumps(row | {"memory": peak_memory()}))
 
 
 def seconds(row: Row | None, patience: float) -> str:
@@ -175,10 +144,10 @@ def main(words: list[str] | None = None) -> list[Row]:
 
     solvers = ["z3"] + (["cadical"] if importlib.util.find_spec("pysat") else [])
     modes = [(solver, bounds) for solver in solvers for bounds in (True, False)]
-    heads = "".join(f"{solver + (' on' if bounds else ' off'):>13}" for solver, bounds in modes)
+    heads = [(solver + (" on" if bounds else " off"), 13) for solver, bounds in modes]
     print("Seconds: of solve, building and proof included, by solver, with bounds on or off; then of enumeration, with")
     print("equal states merged, or not, which is the paper's way. Solving three factors is to take less than that.")
-    print(f"{'factors, steps, payload':32}{'target':>9}{heads}{'merged':>9}{'unmerged':>10}")
+    table = Table("factors, steps, payload", [("target", 9), *heads, ("merged", 9), ("unmerged", 10)])
     cases = [("two", "1 GiB", "0.2"), ("three", "1 MiB", "1"), ("three", "1 GiB", "1")]
     if not given.quick:
         cases += [("four", "64 KiB", "15 (5)"), ("four", "1 GiB", "15 (5)")]
@@ -187,18 +156,16 @@ def main(words: list[str] | None = None) -> list[Row]:
         merged = keep(measured(one_enumeration, name, payload, True, given.patience))
         walked = None if name == "four" else keep(measured(one_enumeration, name, payload, False, given.patience))
         label = f"{name} factors, {STEPS[name]} steps, {payload}"
-        cells = "".join(f"{seconds(row, given.patience):>13}" for row in solved)
-        last = f"{seconds(merged, given.patience):>9}{seconds(walked, given.patience):>10}"
-        print(f"{label:32}{target:>9}{cells}{last}", flush=True)
+        table.line(label, target, *(seconds(row, given.patience) for row in (*solved, merged, walked)))
 
     print("\nThe same number of factors on 64 and on 65 536 devices (target: at most 1.5 times)")
+    table = Table("", [("64", 12), ("65 536", 12), ("ratio", 8)], 16)
     for name in ("two", "three"):
         row = keep(measured(one_scaling, name))
         for what, unit, scale in (("solve", "s", 1), ("simulate", "ms", 1e3)):
             small, large = row[f"{what}_small"], row[f"{what}_large"]
-            print(
-                f"{name:6} {what:9} {scale * small:8.3f} {unit:2} {scale * large:8.3f} {unit:2}  {large / small:5.2f}x"
-            )
+            cells = (f"{scale * time:.3f} {unit}" for time in (small, large))
+            table.line(f"{name}, {what}", *cells, f"{large / small:.2f}x")
 
     print()
     for solver in solvers:
