@@ -188,3 +188,20 @@ def test_progress_speaks_up_when_it_takes_long(
     slow.stop()
     slow("too late")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("collective", ["AllReduce", "ReduceScatter", "AllGather", "Reduce", "Broadcast"])
+def test_the_steps_shown_take_what_the_answer_takes(collective: str, capsys: pytest.CaptureFixture[str]) -> None:
+    system = System([Level("node", 2, "10 GB/s", "9 us"), Level("gpu", 4, "100 GB/s", "2 us")])
+    asked = Problem(system, {"data": 8}, Reduction(["data"], "64 MiB", collective))
+    found = solve(asked)
+    assert found.cost is not None
+    report.solve_report(found, asked, AlphaBeta())
+    said = capsys.readouterr().out
+    times = [
+        float(words[1]) * {"us": 1, "ms": 1000}[words[2]]
+        for words in (line.split() for line in said[said.index("\nstep") :].splitlines()[2:])
+        if words and words[0].isdigit()
+    ]
+    assert len(times) == len(found.program or ()) and sum(times) == pytest.approx(found.cost / 1000, rel=1e-4)
+    assert "Replayed symbolically" not in said

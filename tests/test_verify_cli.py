@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_support import INSIDE, PROBLEM, SPLIT, Cli, fits
+from cli_support import BOTH, INSIDE, PROBLEM, SPLIT, Cli, fits
 from msccl_support import SEVEN, data_file, ring_allreduce, tree_allreduce, with_step
 
+from smtsynth.interfaces.verify import LAYOUTS
 from smtsynth.msccl.model import StepId
 from smtsynth.msccl.verify import verify_msccl
 from smtsynth.msccl.writer import write_msccl
@@ -37,12 +38,6 @@ VERIFY = {
 PROGRAM = VERIFY | {"sizes": ([[int]], None)}
 STEP = {"gpu": int, "tb": int, "step": int, "type": str, "line": (int, None)}
 XML = VERIFY | {"kind": (str, None), "mode": (str, None), "witness": ([STEP], None), "warnings": [str]}
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """The command line in this process."""
-    return Cli(tmp_path, monkeypatch, capfd)
 
 
 # --- Schedules
@@ -217,6 +212,118 @@ def test_programs_in_every_place(cli: Cli) -> None:
         assert cli("verify", *words, "--json").status == 0
 
 
+PARTS = "ReduceScatter(node, InsideGroup); ReduceScatter(node, Parallel(root))"
+
+
+@pytest.mark.parametrize(
+    ("goal", "text", "said"),
+    [
+        (("--collective", "ReduceScatter"), "ReduceScatter(root, InsideGroup)", "ReduceScatter"),
+        (("--split", "gpu"), SPLIT.rpartition(";")[0], "AllReduce that ends split over gpu"),
+        (("--split", "node,gpu"), "ReduceScatter(root, InsideGroup)", "ReduceScatter"),
+        (("--collective", "AllGather"), "AllGather(node, InsideGroup); AllGather(node, Parallel(root))", "AllGather"),
+        (("--collective", "Reduce"), "Reduce(node, InsideGroup); Reduce(node, Master(root))", "Reduce"),
+        (("--collective", "Broadcast"), "Broadcast(node, Master(root)); Broadcast(node, InsideGroup)", "Broadcast"),
+    ],
+)
+def test_programs_with_every_goal(cli: Cli, goal: tuple[str, str], text: str, said: str) -> None:
+    words = ("--program", text, "--factors", "node,gpu", *goal)
+    for layout in LAYOUTS:
+        ran = cli("verify", *words, "--layout", layout, "--json")
+        assert ran.status == 0 and ran.data == dict.fromkeys(PROGRAM) | {"verdict": "proved", "layout": "identity"}
+    ran = cli("verify", *words)
+    assert ran.out.startswith(f"proved: {said} on every system with 2 levels (node, gpu), whatever their sizes")
+    assert "z3 (2·2: unsat," in ran.out and "they agree" in ran.out
+    less = text.rpartition(";")[0] or "AllReduce(node, InsideGroup)"
+    ran = cli("verify", "--program", less, "--factors", "node,gpu", *goal, "--json")
+    assert ran.status == 1
+    fits(ran.data, PROGRAM)
+    assert ran.data["sizes"] == [[2, 2]] and ran.data["device"] is not None and ran.data["chunk"] is not None
+    ran = cli("verify", "--program", less, "--factors", "node,gpu", *goal, "--explain")
+    assert f"\nGoal: {said}\n" in ran.out and " in group [" in ran.out.replace(" on group [", " in group [")
+    assert "z3 (2·2: sat," in ran.out
+
+
+def test_parts_that_end_elsewhere(cli: Cli, tmp_path: Path) -> None:
+    words = ("--factors", "node,gpu", "--collective", "ReduceScatter")
+    ran = cli("verify", "--program", PARTS, *words)
+    assert ran.status == 0 and "z3 (2·2: unsat," in ran.out
+    assert "Layout: parts go to devices in another assignment, which depends on the sizes: on 2·2 0, 2, 1, 3" in ran.out
+    ran = cli("verify", "--program", PARTS, *words, "--layout", "identity", "--explain")
+    assert ran.status == 1 and ran.out.startswith("refuted: on 2·2: device 1, chunk 1: ")
+    assert "Step 1, ReduceScatter on group [0, 1]:" in ran.out and "z3 (2·2: sat," in ran.out
+    ran = cli("verify", "--program", SPLIT.rpartition(";")[0], *words)
+    assert ran.status == 0 and "Layout: devices hold more than their part of the chunks" in ran.out
+    assert cli("verify", "--program", PARTS, *words, "--dump", str(tmp_path / "q")).status == 0
+    assert "program-2x2.smt2" in {path.name for path in (tmp_path / "q").iterdir()}
+    apart = ("--program", PARTS + "; AllGather(node, InsideGroup)", "--factors", "node,gpu", "--split", "node")
+    ran = cli("verify", *apart)
+    assert ran.status == 0 and "Solvers: none asked (some device's chunks don't lie side by side" in ran.out
+    ran = cli("verify", *apart, "--dump", str(tmp_path / "r"))
+    assert ran.status == 2 and ran.err.startswith("smtsynth: --dump: no question is asked: some device's chunks")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--collective", "Gossip"), "--collective: 'Gossip' is unknown; expected AllReduce, ReduceScatter,"),
+        (("--collective", "reduce"), "--collective: 'reduce' is unknown"),
+        (("--split", "rack"), "--split: 'rack' names no factor; expected node, gpu"),
+        (("--split", ""), "--split: '' names no factor"),
+        (("--split", "gpu,gpu"), "--split: a name is there twice"),
+        (("--split", "gpu", "--collective", "Reduce"), "--split: doesn't go with Reduce; expected --collective Reduce"),
+        (("--split", "gpu", "--collective", "AllReduce"), "--split: doesn't go with AllReduce"),
+    ],
+)
+def test_goals_that_make_no_sense(cli: Cli, words: tuple[str, ...], message: str) -> None:
+    ran = cli("verify", "--program", PARTS, "--factors", "node,gpu", *words)
+    assert ran.status == 2 and not ran.out and ran.err.count("\n") == 1
+    assert ran.err.startswith(f"smtsynth: {message}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("ReduceScatter", PARTS),
+        ("ReduceScatter", "AllReduce(root, InsideGroup)"),
+        ("AllGather", "AllGather(node, InsideGroup); AllGather(node, Parallel(root))"),
+        ("Reduce", "Reduce(node, InsideGroup); Reduce(node, Master(root))"),
+        ("Broadcast", "Broadcast(node, Master(root)); Broadcast(node, InsideGroup)"),
+    ],
+)
+def test_the_problems_own_goal(cli: Cli, kind: str, text: str) -> None:
+    """On the placement over both levels; the options may say the same, and nothing else."""
+    file = cli.put(PROBLEM.replace("GiB}", f"GiB, collective: {kind}}}"), "p.yaml")
+    words = ("--program", text, "--problem", file, "--placement", BOTH)
+    ran = cli("verify", *words, "--collective", kind)
+    assert ran.status == 0 and f"proved: {kind} over 2 groups of 4 devices: " in ran.out
+    assert "z3 (schedule: unsat" in ran.out
+    assert ran.out.count("in another assignment") == (text == PARTS)
+    other = "Reduce" if kind != "Reduce" else "AllReduce"
+    ran = cli("verify", *words, "--collective", other)
+    assert ran.status == 2 and ran.err.startswith(
+        f"smtsynth: --collective: is '{other}'; expected the problem's, {kind}"
+    )
+    ran = cli("verify", *words, "--split", "gpu")
+    assert ran.status == 2 and ran.err.startswith("smtsynth: --split: comes with a problem; expected its own `reduce: ")
+    ran = cli("verify", "--program", text.rpartition(";")[0] or "AllReduce(node, InsideGroup)", *words[2:], "--json")
+    assert ran.status == 1 and ran.data["device"] is not None and ran.data["chunk"] is not None
+
+
+def test_the_answer_of_solve_for_a_mix(cli: Cli) -> None:
+    """Where a level has factors of both axes, they are factors of their own."""
+    mix = "over: [data, shard], bytes: 8 GiB, collective: {data: AllReduce, shard: ReduceScatter}}"
+    file = cli.put(PROBLEM.replace("over: [shard], bytes: 8 GiB}", mix), "mix.yaml")
+    for placement in (BOTH, INSIDE):
+        answer = cli("solve", file, "--placement", placement, "--json")
+        assert answer.status == 0
+        solved = cli.put(answer.out, "answer.json")
+        ran = cli("verify", solved, "--problem", file, "--json")
+        assert (ran.status, ran.data["verdict"]) == (0, "proved")
+    ran = cli("verify", solved, "--problem", file, "--collective", "ReduceScatter")
+    assert ran.status == 2 and "expected the problem's, AllReduce that ends split over shard" in ran.err
+
+
 def test_unknown_programs(cli: Cli) -> None:
     text = (
         "ReduceScatter(b, InsideGroup); ReduceScatter(b, Parallel(a)); AllGather(b, InsideGroup); "
@@ -368,6 +475,9 @@ def test_solvers_agree_on_every_kind_of_fault(monkeypatch: pytest.MonkeyPatch) -
         (("none.yaml",), "none.yaml: there is no such file"),
         (("none.xml",), "none.xml: cannot be read"),
         (("{xml}", "--factors", "2"), "--factors: doesn't go with MSCCL XML"),
+        (("{xml}", "--collective", "Reduce"), "--collective: doesn't go with MSCCL XML"),
+        (("{schedule}", "--collective", "Reduce"), "--collective: doesn't go with a schedule; expected `goal:` in its"),
+        (("{schedule}", "--split", "gpu"), "--split: doesn't go with a schedule"),
         (("{schedule}", "--fifo-slots", "many"), "Invalid value for '--fifo-slots'"),
     ],
 )

@@ -16,12 +16,6 @@ FOLDER = Path(__file__).parent / "verify"
 HYBRID = ("--problem", str(FOLDER / "hybrid-problem.yaml"), "--placement", "[[2,1],[1,4]]")
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """The command line in this process."""
-    return Cli(tmp_path, monkeypatch, capfd)
-
-
 class Fault(NamedTuple):
     """What the verdict must name, and words of its reason."""
 

@@ -254,6 +254,6 @@ def test_an_empty_program_reduces_nothing() -> None:
 
 
 def test_a_proof_that_the_buffers_refute_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "prove", lambda depth, steps: Proof("identity"))
+    monkeypatch.setattr(programs, "prove", lambda depth, steps, aim: Proof("identity"))
     with pytest.raises(InternalError, match="is refuted on the least ones: device 0"):
         verify_program(2, program("AllReduce(a, InsideGroup)"))

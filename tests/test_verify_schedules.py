@@ -33,12 +33,6 @@ IN, ACROSS, ALL = [[0, 1], [2, 3]], [[0, 2], [1, 3]], [[0, 1, 2, 3]]
 FOUR = Schedule(devices=4)
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """The command line in this process."""
-    return Cli(tmp_path, monkeypatch, capfd)
-
-
 # --- Built in code
 
 

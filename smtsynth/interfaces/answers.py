@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from smtsynth.meaning.buffers import Verdict
+from smtsynth.meaning.goals import Aim
 from smtsynth.model.program import Program
 from smtsynth.model.schedule import Schedule
 from smtsynth.msccl.model import Algorithm
@@ -27,13 +28,15 @@ class Settings:
     hierarchy: str | None
     fifo_slots: int
     progress: Callable[[str], None]
+    collective: str | None = None
+    split: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer: its JSON data, the solvers' part, its questions as {file name: text}, and what a report shows.
 
-    `title` says what was verified; `where` describes a device by its coordinates, if there are any.
+    `title` says what was verified; `unasked` why solvers weren't asked, where it isn't for size.
     """
 
     verdict: Literal["proved", "refuted", "unknown"]
@@ -42,6 +45,7 @@ class Answer:
     asked: tuple[Asked, ...]
     questions: Callable[[], dict[str, str]]
     detail: ScheduleDetail | ProgramDetail | XmlDetail
+    unasked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,21 @@ class ScheduleDetail:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDetail:
-    """A program over factors of any sizes; `names` are the depth names, 'root' first."""
+    """A program over factors of any sizes, and what is asked of it; `names` are the depth names, 'root' first."""
 
     program: Program
     names: tuple[str, ...]
     verdict: ProgramVerdict
+    aim: Aim
+    layout: Layout
+
+    @property
+    def goal(self) -> str:
+        """The goal in a few words."""
+        split = [name for factor, name in enumerate(self.names[1:]) if not self.aim.whole >> factor & 1]
+        if split and self.aim.whole:
+            return f"AllReduce that ends split over {', '.join(split)}"
+        return str(self.aim.collective)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import click
 from smtsynth.errors import InputError, LimitReached
 
 if TYPE_CHECKING:
-    from smtsynth.certify.session import Report
     from smtsynth.certify.produce import Made
+    from smtsynth.certify.session import Report
     from smtsynth.model.placement import Placement
     from smtsynth.model.problem import Problem
     from smtsynth.model.workload import Workload

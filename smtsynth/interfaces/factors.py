@@ -37,6 +37,17 @@ def resolve_over(raw: RawProgram, factors: str) -> tuple[tuple[str, ...], Progra
     return names, raw.resolve(names)
 
 
+def split_of(text: str, names: Sequence[str]) -> tuple[int, ...]:
+    """The factors (from 0) that `--split` names, of the depth names `names`; InputError for any other word."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in names[1:]:
+            raise InputError(f"{word[:80]!r} names no factor", where="--split", expected=", ".join(names[1:]))
+    if len(set(words)) < len(words):
+        raise InputError("a name is there twice", where="--split", expected="each factor's own name")
+    return tuple(names[1:].index(word) for word in words)
+
+
 def _count(count: int) -> int:
     if not 1 <= count <= MAX_FACTORS:
         raise InputError(f"{count} factors", where="--factors", expected=f"1 to {MAX_FACTORS}")

@@ -15,7 +15,7 @@ EVERY = 1.0  # seconds between lines where there is no terminal
 
 
 class Progress:
-    """Takes progress lines, from any thread: shown beside a spinner on a terminal, else one below the other, one a second."""
+    """Takes progress lines, from any thread: shown beside a spinner on a terminal, else a line a second."""
 
     def __init__(self) -> None:
         self._start = perf_counter()

@@ -9,17 +9,18 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from smtsynth.cost.alphabeta import simulate_program
 from smtsynth.cost.interface import CostModel, StepCost
-from smtsynth.cost.shares import class_shares
 from smtsynth.interfaces.layout import Table, console
 from smtsynth.model.lowering import Lowering
-from smtsynth.model.problem import Problem
+from smtsynth.model.problem import Problem, Reduction
 from smtsynth.model.program import Program, show_instruction, show_program
 from smtsynth.model.system import System
 from smtsynth.model.units import show_bandwidth, show_bytes, show_seconds
 from smtsynth.search.compare import Comparison, agree
 from smtsynth.search.inclusions import Inclusions
 from smtsynth.search.loop import Status
+from smtsynth.search.replay import MAX_CONCRETE
 from smtsynth.search.solution import Solution
 from smtsynth.solvers.outcome import Answer
 
@@ -39,7 +40,7 @@ def milliseconds(nanoseconds: int | None) -> str:
 
 
 def speedup(solution: Solution) -> str:
-    """The speed-up over plain AllReduce, e.g. '1.27x'."""
+    """The speed-up over the plain collective, e.g. '1.27x'."""
     return "-" if solution.speedup is None else f"{solution.speedup:.2f}x"
 
 
@@ -104,28 +105,38 @@ def solve_report(solution: Solution, problem: Problem, model: CostModel) -> None
     out = console()
     over = ", ".join(problem.reduction.over)
     out.print(
-        f"{problem.reduction.collective} over {over}: {show_bytes(problem.reduction.payload)} per device, "
+        f"{_goal(problem.reduction)} over {over}: {show_bytes(problem.reduction.payload)} per device, "
         f"{problem.system.devices} devices, {_levels(problem.system)}"
     )
     if solution.placements:
-        _placements(out, solution)
-    _headline(out, solution)
+        _placements(out, solution, _plain(problem.reduction))
+    _headline(out, solution, _plain(problem.reduction))
     if solution.program:
         _steps(out, solution, problem, model)
     _bounds(out, solution)
     out.print(f"[dim]{LEFT_OUT}[/dim]")
 
 
+def _goal(reduction: Reduction) -> str:
+    """The collective, or the mix, in words."""
+    return f"AllReduce that ends split over {', '.join(reduction.split)}," if reduction.mixed else reduction.collective
+
+
+def _plain(reduction: Reduction) -> str:
+    """What the answer is compared with: the same by plain collectives."""
+    return "collectives" if reduction.mixed else str(reduction.collective)
+
+
 def _levels(system: System) -> str:
     return " x ".join(f"{level.size} {level.name}" for level in system.levels)
 
 
-def _placements(out: Console, solution: Solution) -> None:
+def _placements(out: Console, solution: Solution, plainly: str) -> None:
     axes = ", ".join(f"{axis.name} {axis.size}" for axis in solution.placement.axes)
     every = sorted(solution.placements, key=lambda one: (one.cost is None, one.cost, one.placement.matrix))
     many = f"{len(every)} placements (rows {axes}), best first:"
     out.print(f"\n{many}" if len(every) > 1 else f"\n1 placement (rows {axes}):")
-    numbers = ("speed-up", "best", "AllReduce")
+    numbers = ("speed-up", "best", plainly)
     rows = Table(("placement", *numbers, "claim", "program"), right=numbers, below={"program": ""})
     for one in every[:MAX_ROWS]:
         rows.add_row(
@@ -143,21 +154,21 @@ def _placements(out: Console, solution: Solution) -> None:
     plain = [one.allreduce for one in every if one.allreduce]
     if plain and max(plain) > min(plain):
         out.print(
-            f"The placement alone makes plain AllReduce take {milliseconds(min(plain))} to {milliseconds(max(plain))} "
+            f"The placement alone makes plain {plainly} take {milliseconds(min(plain))} to {milliseconds(max(plain))} "
             f"({max(plain) / min(plain):.3g}x)."
         )
 
 
-def _headline(out: Console, solution: Solution) -> None:
+def _headline(out: Console, solution: Solution, plainly: str) -> None:
     where = f"on placement {solution.placement}"
     if solution.cost is None:
         out.print(escape(f"\n{str(solution.status).capitalize()} {where}: {solution.reason or 'proved by the solver'}"))
         return
     out.print(
-        f"\n[bold]{speedup(solution)} faster than plain AllReduce[/bold]: {milliseconds(solution.cost)} instead of "
+        f"\n[bold]{speedup(solution)} faster than plain {plainly}[/bold]: {milliseconds(solution.cost)} instead of "
         f"{milliseconds(solution.allreduce)} {escape(where)}"
         if solution.cost < solution.allreduce
-        else f"\n[bold]Plain AllReduce is as fast as any[/bold]: {milliseconds(solution.cost)} {escape(where)}"
+        else f"\n[bold]No faster than plain {plainly}[/bold]: {milliseconds(solution.cost)} {escape(where)}"
     )
     scope = (
         f"instruction set {solution.instruction_set}, at most {solution.steps_limit} steps, "
@@ -182,9 +193,8 @@ def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel)
     out.print()
     columns = ("step", "time", "instruction", "groups", "waits for")
     rows = Table(columns, right=("step", "time"), below={"groups": "", "waits for": "waits for "})
-    shares = class_shares(lowering.sizes, program)
-    for number, (instruction, parts) in enumerate(zip(program, shares, strict=True)):
-        cost = model.explain(lowering, instruction, {kind: part * payload for kind, part in parts.items()})
+    costs = simulate_program(model, lowering, program, payload, problem.reduction.collective)
+    for number, (instruction, cost) in enumerate(zip(program, costs, strict=True)):
         rows.add_row(
             str(number + 1),
             milliseconds(cost.nanoseconds),
@@ -196,7 +206,7 @@ def _steps(out: Console, solution: Solution, problem: Problem, model: CostModel)
     if isinstance(solution.layout, tuple):
         order = escape(group_text(solution.layout, 16))
         out.print(f"Chunks end in permuted order {order}; what runs for real undoes that.")
-    if solution.layout is None:
+    if lowering.size > MAX_CONCRETE:
         out.print("Replayed symbolically, for factors of any size (more than 1024 devices per replica).")
 
 

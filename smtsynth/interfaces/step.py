@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from smtsynth.cost.interface import CostModel, StepCost
-from smtsynth.cost.shares import class_shares
+from smtsynth.cost.alphabeta import simulate_program
+from smtsynth.cost.interface import CostModel
 from smtsynth.cost.wired_traffic import traffic_step
 from smtsynth.errors import InputError
 from smtsynth.interfaces.jsonout import schedule_json
@@ -115,11 +115,7 @@ def _claim(found: WorkloadSolution) -> str:
 def _row(one: ReductionAnswer, total: int, model: CostModel) -> Sequence[str]:
     solution, reduction = one.solution, one.named.reduction
     program, lowering = solution.program or (), solution.lowering
-    shares = class_shares(lowering.sizes, program, reduction.collective)
-    costs: list[StepCost] = [
-        model.explain(lowering, step, {kind: part * reduction.payload for kind, part in parts.items()})
-        for step, parts in zip(program, shares, strict=True)
-    ]
+    costs = simulate_program(model, lowering, program, reduction.payload, reduction.collective)
     longest = max(costs, key=lambda cost: cost.nanoseconds, default=None)
     share = f"{100 * (one.total or 0) / total:.0f} %" if total else "-"
     gain = "-" if solution.speedup is None else f"{solution.speedup:.2f}x"

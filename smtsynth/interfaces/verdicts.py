@@ -9,15 +9,15 @@ from rich.markup import escape
 
 from smtsynth.interfaces.answers import Answer, ProgramDetail, ScheduleDetail, XmlDetail
 from smtsynth.interfaces.layout import console, wrapped
-from smtsynth.meaning.buffers import run
 from smtsynth.meaning.judge import show_devices
 from smtsynth.meaning.pieces import plan
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Group, Schedule
 from smtsynth.solvers.outcome import Answer as Said
+from smtsynth.verify.assigned import BY_RULES, MORE, OTHER
 from smtsynth.verify.explain import Lines, explain
-from smtsynth.verify.programs import schedule_over, scope, show_sizes
-from smtsynth.verify.schedules import MAX_SOLVER_DEVICES, Asked
+from smtsynth.verify.programs import judge_over, scope, show_sizes
+from smtsynth.verify.schedules import MAX_SOLVER_DEVICES
 
 STYLE = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow"}
 ENDS = {
@@ -39,7 +39,7 @@ def print_answer(answer: Answer, explained: bool, dumped: str | None) -> None:
         _program(out, answer, detail, explained)
     else:
         _xml(out, answer, detail)
-    _solvers(out, answer.asked)
+    _solvers(out, answer)
     if dumped is not None:
         names = ", ".join(answer.questions())
         _line(out, f"Written to {dumped}: {names}")
@@ -62,10 +62,13 @@ def _verdict(out: Console, verdict: str, text: str) -> None:
 def _schedule(out: Console, answer: Answer, detail: ScheduleDetail, explained: bool) -> None:
     schedule, verdict = detail.schedule, detail.verdict
     if verdict.verdict == "proved":
-        _verdict(out, "proved", f"{answer.title}: {ENDS[schedule.goal.collective]}")
-        if schedule.goal.collective is Collective.REDUCE_SCATTER and "assignment" in verdict.reason:
-            _line(out, f"Note: {verdict.reason}.")
-        if isinstance(verdict.layout, tuple):
+        ends = ENDS[schedule.goal.collective]
+        if schedule.goal.collective is Collective.REDUCE_SCATTER and verdict.reason in (OTHER, MORE, BY_RULES):
+            ends = verdict.reason
+        _verdict(out, "proved", f"{answer.title}: {ends}")
+        if verdict.reason == MORE:
+            _line(out, "Layout: devices hold more than their part of the chunks (--layout identity refuses that).")
+        elif isinstance(verdict.layout, tuple):
             _line(
                 out,
                 f"Layout: permuted; position by position the chunks are {_some(verdict.layout)}. What runs for real "
@@ -153,16 +156,14 @@ def _program(out: Console, answer: Answer, detail: ProgramDetail, explained: boo
     verdict, depth = detail.verdict, detail.verdict.depth
     factors = ", ".join(detail.names[1:])
     if verdict.verdict == "proved":
-        _verdict(out, "proved", f"AllReduce on {scope(depth)} ({factors}), whatever their sizes (from 2 up)")
+        _verdict(out, "proved", f"{detail.goal} on {scope(depth)} ({factors}), whatever their sizes (from 2 up)")
         if verdict.layout == "identity":
             _line(out, "Layout: identity, every chunk in its place.")
         else:
-            sizes = (2,) * depth
-            layout = run(schedule_over(sizes, detail.program)).layout
-            example = f": on {show_sizes([sizes])} {_some(layout)}" if isinstance(layout, tuple) else ""
-            _line(out, f"Layout: one order of the chunks for all devices, which depends on the sizes{example}.")
+            _other_layout(out, detail)
     elif verdict.verdict == "refuted":
         _verdict(out, "refuted", verdict.reason)
+        _line(out, f"Goal: {detail.goal}")
         _line(out, f"Factors: {factors}. The smallest sizes that fail: {show_sizes(verdict.fails)}.")
         if verdict.holds:
             _line(out, f"It holds on {show_sizes(verdict.holds)}.")
@@ -173,14 +174,34 @@ def _program(out: Console, answer: Answer, detail: ProgramDetail, explained: boo
                 "in ascending order; the buffers, which keep the order that chunks came in, reach the goal.",
             )
         elif explained:
-            schedule = schedule_over(verdict.fails[0], detail.program)
-            _explain(out, schedule, ScheduleDetail(schedule, run(schedule), None))
+            judged = judge_over(verdict.fails[0], detail.program, detail.aim, detail.layout)
+            if judged.schedule is not None:
+                _explain(out, judged.schedule, ScheduleDetail(judged.schedule, judged.verdict, None))
         else:
             _line(out, f"--explain shows what a group held on {show_sizes(verdict.fails[:1])}, before and after.")
     else:
         _verdict(out, "unknown", verdict.reason)
+        _line(out, f"Goal: {detail.goal}")
         _line(out, f"Factors: {factors}. It holds on {show_sizes(verdict.holds, 30)}." if verdict.holds else "")
     _line(out, f"Program: {answer.title}")
+
+
+def _other_layout(out: Console, detail: ProgramDetail) -> None:
+    """How chunks end where it isn't in chunk order, and an example."""
+    sizes = (2,) * detail.aim.depth
+    judged = judge_over(sizes, detail.program, detail.aim).verdict
+    layout = judged.layout
+    example = f": on {show_sizes([sizes])} {_some(layout)}" if isinstance(layout, tuple) else ""
+    if detail.aim.collective is not Collective.REDUCE_SCATTER:
+        _line(out, f"Layout: one order of the chunks for all devices, which depends on the sizes{example}.")
+    elif judged.reason == MORE:
+        _line(out, "Layout: devices hold more than their part of the chunks (--layout identity refuses that).")
+    else:
+        _line(
+            out,
+            f"Layout: parts go to devices in another assignment, which depends on the sizes{example}, device by "
+            "device. What runs for real must undo that (--layout identity refuses it).",
+        )
 
 
 def _xml(out: Console, answer: Answer, detail: XmlDetail) -> None:
@@ -206,10 +227,12 @@ def _xml(out: Console, answer: Answer, detail: XmlDetail) -> None:
         _line(out, f"Warning: {warning}")
 
 
-def _solvers(out: Console, asked: tuple[Asked, ...]) -> None:
+def _solvers(out: Console, answer: Answer) -> None:
     """Which solvers were asked, and that they agree."""
+    asked = answer.asked
     if not asked:
-        _line(out, f"Solvers: none asked (they are up to {MAX_SOLVER_DEVICES} devices, or 12 steps of XML).")
+        why = answer.unasked or f"they are up to {MAX_SOLVER_DEVICES} devices, or 12 steps of XML"
+        _line(out, f"Solvers: none asked ({why}).")
         return
     agreeing = [one for one in asked if one.answer is not Said.UNKNOWN]
     if agreeing:

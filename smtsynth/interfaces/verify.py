@@ -32,6 +32,17 @@ ON_OFF, LAYOUTS = ("on", "off"), ("any", "identity")
     metavar="N|NAMES",
     help="How many factors the program is over, or their names, outermost first: node,gpu.",
 )
+@click.option(
+    "--collective",
+    metavar="NAME",
+    help="What a program over --factors is to be: AllReduce, ReduceScatter, AllGather, Reduce, Broadcast. "
+    "Default: AllReduce.",
+)
+@click.option(
+    "--split",
+    metavar="NAMES",
+    help="The factors that its chunks end split over, where these are some only: gpu. Default: all of a ReduceScatter.",
+)
 @click.option("--problem", metavar="PROBLEM", help="A problem file: coordinates of devices, and the goal.")
 @click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[1,4],[4,4]]'.")
 @click.option("--hierarchy", help="Synthesis hierarchy of a program on a placement. Default: reduction.")
@@ -66,6 +77,8 @@ def verify(file: str | None, program: str | None, as_json: bool, **given: Any) -
       smtsynth verify deployed.xml
       smtsynth verify --factors 2 --program \\
         'ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root)); AllGather(node, InsideGroup)'
+      smtsynth verify --factors node,gpu --split gpu --program \\
+        'ReduceScatter(node, InsideGroup); AllReduce(node, Parallel(root))'
     """
     if program and file is not None:
         raise InputError(f"comes with another file, {file[:60]!r}", where="--program", expected="one of the two")
@@ -78,7 +91,7 @@ def verify(file: str | None, program: str | None, as_json: bool, **given: Any) -
             raise InputError(f"{given[option][:40]!r} is unknown", where=where, expected=" or ".join(known))
     answer = _answer(name, program is not None, given)
     if given["dump"] is not None:
-        _dump(given["dump"], answer.questions())
+        _dump(given["dump"], answer.questions(), answer.unasked)
     if as_json:
         sys.stdout.write(json.dumps(answer.data, allow_nan=False) + "\n")
     else:
@@ -107,6 +120,8 @@ def _answer(name: str, is_program: bool, given: dict[str, Any]) -> Answer:
         hierarchy=given["hierarchy"],
         fifo_slots=given["fifo_slots"],
         progress=progress,
+        collective=given["collective"],
+        split=given["split"],
     )
     try:
         if not is_program and _is_xml(name):
@@ -129,12 +144,13 @@ def _is_xml(name: str) -> bool:
         return False
 
 
-def _dump(folder: str, questions: dict[str, str]) -> None:
-    """Write the questions as files of a folder, which is made if it isn't there."""
+def _dump(folder: str, questions: dict[str, str], unasked: str | None) -> None:
+    """Write the questions as files of a folder, which is made if it isn't there; `unasked` says why there are none."""
     from smtsynth.interfaces.files import write_text
 
     if not questions:
-        raise InputError("this is too large for a solver's question", where="--dump", expected="a smaller case")
+        what = "this is too large for a solver's question" if unasked is None else f"no question is asked: {unasked}"
+        raise InputError(what, where="--dump", expected="a smaller case" if unasked is None else "another program")
     try:
         os.makedirs(folder, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -12,15 +12,15 @@ from smtsynth.interfaces.answers import Answer, ScheduleDetail, Settings, goal_t
 from smtsynth.interfaces.factors import resolve_over
 from smtsynth.interfaces.files import read_problem
 from smtsynth.interfaces.programs import MixedSchedule, RawProgram, listed_steps, read_verifiable
-from smtsynth.interfaces.verify_programs import verify_any_sizes
+from smtsynth.interfaces.verify_programs import NO_QUESTION, verify_any_sizes
 from smtsynth.meaning.buffers import Verdict
-from smtsynth.model.lowering import HIERARCHIES, Lowering, lower
+from smtsynth.model.lowering import HIERARCHIES, Lowering, lowering_of
 from smtsynth.model.placement import Placement, check_placement, only_placement
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Program
 from smtsynth.model.schedule import Goal, Schedule, check_schedule
-from smtsynth.verify.placed import describe_device, goal_on, goal_per_axis, lowered, verify_lowered
-from smtsynth.verify.schedules import Asked, Layout, obligation, verify_schedule
+from smtsynth.verify.placed import describe_device, goal_on, goal_per_axis, judge_lowered, lowered
+from smtsynth.verify.schedules import MAX_SOLVER_DEVICES, Asked, Layout, ask, obligation, verify_schedule
 
 
 def verify_yaml(name: str, is_program: bool, settings: Settings) -> Answer:
@@ -34,6 +34,9 @@ def verify_yaml(name: str, is_program: bool, settings: Settings) -> Answer:
     if not isinstance(found, RawProgram):
         if is_program or settings.factors is not None:
             raise InputError("is a schedule", where=name[:200], expected="a program")
+        for option in ("collective", "split"):
+            if getattr(settings, option) is not None:
+                raise InputError("doesn't go with a schedule", where=f"--{option}", expected="`goal:` in its file")
         return _schedule(found, problem, settings)
     if settings.factors is not None:
         if problem is not None:
@@ -48,7 +51,22 @@ def verify_yaml(name: str, is_program: bool, settings: Settings) -> Answer:
         raise InputError(
             "over which factors?", where="--program" if is_program else name[:200], expected="--factors N, or --problem"
         )
+    _same_goal(problem, settings)
     return _lowered(found, problem, settings)
+
+
+def _same_goal(problem: Problem, settings: Settings) -> None:
+    """InputError where options give another goal than the problem."""
+    if settings.split is not None:
+        raise InputError(
+            "comes with a problem", where="--split", expected="its own `reduce: {collective: {axis: ReduceScatter, …}}`"
+        )
+    reduction = problem.reduction
+    own = str(reduction.collective)
+    if reduction.mixed:
+        own = f"AllReduce that ends split over {', '.join(reduction.split)}"
+    if settings.collective not in (None, own):
+        raise InputError(f"is {settings.collective[:40]!r}", where="--collective", expected=f"the problem's, {own}")
 
 
 # --- Schedules ---
@@ -104,7 +122,7 @@ def _where(problem: Problem, placement: Placement | None) -> Callable[[int], str
 def _scheduled(schedule: Schedule, where: Callable[[int], str] | None, settings: Settings) -> Answer:
     settings.progress(f"{len(schedule.steps)} steps on {schedule.devices} devices")
     checked = verify_schedule(check_schedule(schedule), settings.layout, settings.solvers)
-    return _schedule_answer(schedule, checked.verdict, where, checked.asked, settings)
+    return _schedule_answer(schedule, checked.verdict, where, checked.asked, schedule, settings)
 
 
 def _schedule_answer(
@@ -112,8 +130,10 @@ def _schedule_answer(
     verdict: Verdict,
     where: Callable[[int], str] | None,
     asked: tuple[Asked, ...],
+    question: Schedule | None,
     settings: Settings,
 ) -> Answer:
+    """The answer with this verdict; `question` is what solvers are asked about."""
     if verdict.device is not None and where is not None:
         verdict = replace(verdict, reason=f"{verdict.reason} (device {verdict.device} is {where(verdict.device)})")
     return Answer(
@@ -121,13 +141,14 @@ def _schedule_answer(
         verdict_data(verdict),
         goal_text(schedule),
         asked,
-        partial(_schedule_questions, schedule, settings.layout),
+        partial(_schedule_questions, question, settings.layout),
         ScheduleDetail(schedule, verdict, where),
+        NO_QUESTION if question is None and schedule.devices <= MAX_SOLVER_DEVICES else None,
     )
 
 
-def _schedule_questions(schedule: Schedule, layout: Layout) -> dict[str, str]:
-    text = obligation(schedule, layout)
+def _schedule_questions(schedule: Schedule | None, layout: Layout) -> dict[str, str]:
+    text = None if schedule is None else obligation(schedule, layout)
     return {} if text is None else {"schedule.smt2": text}
 
 
@@ -140,7 +161,7 @@ def _lowered(found: RawProgram, problem: Problem, settings: Settings) -> Answer:
     if hierarchy not in HIERARCHIES:
         raise InputError(f"{hierarchy[:40]!r} is unknown", where="--hierarchy", expected=", ".join(HIERARCHIES))
     placement = _placement(problem, settings, found.matrix)
-    lowering = lower(problem.system, placement, problem.reduced, hierarchy)
+    lowering = lowering_of(problem, placement, hierarchy)
     program = found.resolve(lowering.names)
     schedule = lowered(problem, lowering, program)
     where = _where(problem, placement)
@@ -160,8 +181,8 @@ def _on_placement(
     where: Callable[[int], str],
     settings: Settings,
 ) -> Answer:
-    checked = verify_schedule(schedule, settings.layout, settings.solvers)
-    verdict = checked.verdict
-    if verdict.verdict != "proved":
-        verdict = verify_lowered(problem, lowering, program, settings.layout)
-    return _schedule_answer(schedule, verdict, where, checked.asked, settings)
+    judged, asked = judge_lowered(problem, lowering, program, settings.layout), tuple[Asked, ...]()
+    text = None if judged.schedule is None else obligation(judged.schedule, settings.layout)
+    if text is not None and judged.verdict.verdict != "unknown":
+        asked = ask("schedule", text, judged.verdict.verdict == "proved", settings.solvers)
+    return _schedule_answer(schedule, judged.verdict, where, asked, judged.schedule, settings)

@@ -15,7 +15,7 @@ from smtsynth.verify.algorithms import agree, order_questions
 
 def verify_xml(name: str, settings: Settings) -> Answer:
     """Verify an MSCCL XML file over all interleavings. Raises InputError "FILE:LINE: …" for what is wrong in it."""
-    for option in ("factors", "problem", "placement", "hierarchy"):
+    for option in ("factors", "collective", "split", "problem", "placement", "hierarchy"):
         if getattr(settings, option) is not None:
             raise InputError("doesn't go with MSCCL XML", where=f"--{option}", expected="a schedule or a program")
     algorithm = read_msccl(name)

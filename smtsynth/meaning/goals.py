@@ -156,13 +156,15 @@ def _assign(held: Sequence[int], chunks: int, most: int) -> tuple[int, ...] | No
     load = [0] * len(held)
 
     def place(chunk: int, seen: set[int]) -> bool:
-        for part, rows in enumerate(held):
-            if rows >> chunk & 1 and part not in seen:
+        able = [part for part, rows in enumerate(held) if rows >> chunk & 1 and part not in seen]
+        for part in able:
+            if load[part] < most:  # first of all, so that few chunks have to move
+                load[part] += 1
+                owner[chunk] = part
+                return True
+        for part in able:
+            if part not in seen:
                 seen.add(part)
-                if load[part] < most:
-                    load[part] += 1
-                    owner[chunk] = part
-                    return True
                 for other in range(chunks):
                     if owner[other] == part and place(other, seen):
                         owner[chunk] = part

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 from smtsynth.errors import InputError
 from smtsynth.meaning import rules
-from smtsynth.meaning.buffers import Verdict, run
+from smtsynth.meaning.buffers import Verdict
 from smtsynth.meaning.goals import Target, run_rules, target_of
-from smtsynth.model.lowering import Lowering, lower
+from smtsynth.model.lowering import ROW_MAJOR, Lowering, lower
 from smtsynth.model.placement import Placement
 from smtsynth.model.problem import Problem, Reduction
 from smtsynth.model.program import Collective, Program
 from smtsynth.model.schedule import Goal, Schedule
 from smtsynth.model.system import System
+from smtsynth.verify.assigned import BY_RULES, Judged, judge_assigned
 from smtsynth.verify.schedules import Layout
 from smtsynth.verify.symbolic import Proof, prove
+
+PARTS = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
 
 
 def goal_on(problem: Problem, placement: Placement) -> Goal:
@@ -62,18 +65,29 @@ def verify_lowered(problem: Problem, lowering: Lowering, program: Program, layou
     Where chunks may end split, any assignment of chunks to parts is right by the rules; `layout` then lists the
     chunks part by part, for the first replica. What is too large for the buffers is proved for all sizes, or unknown.
     """
-    verdict = run(lowered(problem, lowering, program), layout)
-    if layout == "identity" or verdict.verdict == "proved":
-        return verdict
-    target = target_of(lowering, problem.reduction.collective, problem.split)
-    if verdict.verdict == "refuted" and problem.reduction.collective is Collective.REDUCE_SCATTER:
-        return _split(program, target) or verdict
-    plain = target.collective is Collective.ALL_REDUCE and all(target.reduced)
-    if verdict.verdict == "unknown" and plain:
-        proof = prove(lowering.depth, program)
-        if isinstance(proof, Proof):
-            return Verdict("proved", "right for factors of any sizes, by words of cuts", layout=proof.layout)
-    return verdict
+    return judge_lowered(problem, lowering, program, layout).verdict
+
+
+def judge_lowered(problem: Problem, lowering: Lowering, program: Program, layout: Layout = "any") -> Judged:
+    """As verify_lowered, with the schedule that has this verdict by the buffers alone, if there is one (see Judged)."""
+    judged = judge_assigned(lowered(problem, lowering, program), layout)
+    if judged.verdict.verdict == "proved":
+        return judged
+    reduction, refuted = problem.reduction, judged.verdict.verdict == "refuted"
+    if refuted and (layout == "identity" or reduction.collective is not Collective.REDUCE_SCATTER):
+        return judged
+    target = target_of(lowering, reduction.collective, problem.split)
+    if refuted:
+        verdict = _split(program, target)
+        return judged if verdict is None else Judged(verdict, None)
+    # Parts are of the goal's groups, whose devices a hierarchy may have in another order, or only some of in a factor.
+    ordered = reduction.collective not in PARTS or (lowering.hierarchy != ROW_MAJOR and not reduction.mixed)
+    proof = prove(lowering.depth, program, target.aim) if all(target.reduced) else None
+    if isinstance(proof, Proof):
+        order = proof.layout if ordered else None
+        if layout in ("any", order):
+            return Judged(Verdict("proved", "right for factors of any sizes, by words of cuts", layout=order), None)
+    return judged
 
 
 def _split(program: Program, target: Target) -> Verdict | None:
@@ -84,7 +98,7 @@ def _split(program: Program, target: Target) -> Verdict | None:
     found = target.assignment(state)
     assert found is not None
     order = tuple(sorted(range(target.size), key=lambda chunk: (found[0][chunk], chunk)))
-    return Verdict("proved", "every chunk ends complete at a device of its part, in another assignment", layout=order)
+    return Verdict("proved", BY_RULES, layout=order)
 
 
 def describe_device(device: int, system: System, placement: Placement | None) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Literal
 
 from smtsynth.errors import InputError, InternalError
 from smtsynth.meaning import buffers, rules
-from smtsynth.model.program import Instruction, Program
-from smtsynth.model.schedule import Entry, Schedule
+from smtsynth.meaning.goals import Aim, Target, run_rules, target
+from smtsynth.model.program import Collective, Instruction, Program
+from smtsynth.model.schedule import Entry, Goal, Group, Schedule
+from smtsynth.verify.assigned import BY_RULES, Judged, judge_assigned
+from smtsynth.verify.schedules import Layout
 from smtsynth.verify.symbolic import Proof, prove
 
 Sizes = tuple[int, ...]
@@ -58,10 +61,54 @@ def show_sizes(sizes: Sequence[Sizes], most: int = 6) -> str:
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
-def schedule_over(sizes: Sizes, program: Sequence[Instruction]) -> Schedule:
-    """The program over factors of these sizes, as a schedule of synthesis devices, to be an AllReduce over all."""
+def aim_over(depth: int, collective: Collective | str = Collective.ALL_REDUCE, split: Collection[int] = ()) -> Aim:
+    """The goal of a collective over `depth` factors (model, section 5).
+
+    split: the factors (from 0, outermost) that it ends split over, where these are some only: contributors are complete
+    over all factors, chunks split over these (the model's mix of AllReduce and ReduceScatter). Raises InputError for
+    another collective or factor, and for `split` with a goal that doesn't end split.
+    """
+    _check_depth(depth)
+    if collective not in list(Collective):
+        raise InputError(f"{str(collective)[:40]!r} is unknown", where="collective", expected=", ".join(Collective))
+    kind = Collective(str(collective))
+    if split and kind is not Collective.REDUCE_SCATTER:
+        raise InputError(f"{kind} ends split over no factors", where="split", expected=str(Collective.REDUCE_SCATTER))
+    for factor in split:
+        if factor not in range(depth):
+            raise InputError(f"there is no factor {factor}", where="split", expected=f"0 to {depth - 1}")
+    flags = [factor in split for factor in range(depth)] if split else None
+    return target((2,) * depth, kind, split=flags).aim
+
+
+def target_over(sizes: Sizes, aim: Aim) -> Target:
+    """The goal on factors of these sizes."""
+    split = [not aim.whole >> factor & 1 for factor in range(aim.depth)]
+    return target(sizes, aim.collective, split=split)
+
+
+def schedule_over(sizes: Sizes, program: Sequence[Instruction], aim: Aim | None = None) -> Schedule:
+    """The program over factors of these sizes, as a schedule of synthesis devices with its goal (default: AllReduce).
+
+    The goal is over all devices, in their order; where it ends split over some factors only, `split` has the groups.
+    """
     steps = tuple((Entry(one.collective, rules.instruction_groups(sizes, one)),) for one in program)
-    return Schedule(math.prod(sizes), steps)
+    split: tuple[Group, ...] = ()
+    if aim is not None and aim.collective is Collective.REDUCE_SCATTER and aim.whole:
+        (parts,) = target_over(sizes, aim).parts
+        split = tuple(zip(*parts, strict=True))
+    goal = Goal() if aim is None else Goal(aim.collective, split=split)
+    return Schedule(math.prod(sizes), steps, goal)
+
+
+def judge_over(sizes: Sizes, program: Program, aim: Aim | None = None, layout: Layout = "any") -> Judged:
+    """The verdict on factors of these sizes: by the buffers, and where chunks may end split by the rules too."""
+    judged = judge_assigned(schedule_over(sizes, program, aim), layout)
+    if aim is None or layout != "any" or judged.verdict.verdict != "refuted":
+        return judged
+    if aim.collective is Collective.REDUCE_SCATTER and run_rules(program, target_over(sizes, aim)) is None:
+        return Judged(buffers.Verdict("proved", BY_RULES), None)
+    return judged
 
 
 def sizes_tried(depth: int) -> Iterator[list[Sizes]]:
@@ -71,10 +118,14 @@ def sizes_tried(depth: int) -> Iterator[list[Sizes]]:
         yield list(same)
 
 
-def check_program(depth: int, program: Sequence[Instruction]) -> None:
-    """InputError unless every instruction has groups over `depth` factors."""
+def _check_depth(depth: int) -> None:
     if not 1 <= depth <= MAX_FACTORS:
         raise InputError(f"{depth} factors", expected=f"1 to {MAX_FACTORS}")
+
+
+def check_program(depth: int, program: Sequence[Instruction]) -> None:
+    """InputError unless every instruction has groups over `depth` factors."""
+    _check_depth(depth)
     for number, instruction in enumerate(program, 1):
         start, stop, _ = instruction.span(depth)
         if not 0 <= start < stop <= depth:
@@ -88,26 +139,32 @@ def check_program(depth: int, program: Sequence[Instruction]) -> None:
 def verify_program(
     depth: int,
     program: Program,
-    layout: Literal["any", "identity"] = "any",
+    layout: Layout = "any",
     progress: Callable[[str], None] = lambda line: None,
+    collective: Collective | str = Collective.ALL_REDUCE,
+    split: Collection[int] = (),
 ) -> ProgramVerdict:
-    """Whether the program all-reduces over `depth` factors, whatever their sizes.
+    """Whether the program reaches a goal over `depth` factors, whatever their sizes (model, sections 5 and 7).
 
-    It is proved by words of cuts (see symbolic); what these refuse is tried on all sizes of 2 to 4, by the rules and
-    the buffers. It fails on a size where the buffers refute it, and where the rules do though they accept it on other
-    sizes. layout: `identity` demands chunk order at the end. Raises InputError where an instruction has no groups.
+    collective, split: the goal (see aim_over); the default is the AllReduce. It is proved by words of cuts (see
+    symbolic); what these refuse is tried on all sizes of 2 to 4, by the rules and the buffers. It fails on a size where
+    the buffers refute it, and where the rules do though they accept it on other sizes. layout: `identity` demands chunk
+    order at the end, and of a goal that ends split the j-th part, and no more, at the j-th device; `any` takes parts in
+    any assignment. Raises InputError where an instruction has no groups, and for a goal that there isn't;
+    InternalError where the buffers refute on the least sizes what was proved.
     """
     check_program(depth, program)
-    proof = prove(depth, program)
+    aim = aim_over(depth, collective, split)
+    proof = prove(depth, program, aim)
     if isinstance(proof, Proof) and (layout == "any" or proof.layout == "identity"):
-        _confirm(depth, program, layout)
+        _confirm(depth, program, aim, layout)
         return ProgramVerdict("proved", f"right on {scope(depth)}, whatever the sizes", depth, layout=proof.layout)
     holds: list[Sizes] = []
     accepted: list[Sizes] = []
     refused: dict[Sizes, rules.Failure] = {}
     for same in sizes_tried(depth):
         progress(f"{math.prod(same[0])} devices: {show_sizes(same)}")
-        found = {sizes: buffers.run(schedule_over(sizes, program), layout) for sizes in same}
+        found = {sizes: judge_over(sizes, program, aim, layout).verdict for sizes in same}
         fails = tuple(sizes for sizes, verdict in found.items() if verdict.verdict == "refuted")
         holds += [sizes for sizes, verdict in found.items() if verdict.verdict == "proved"]
         if fails:
@@ -115,7 +172,7 @@ def verify_program(
         if isinstance(proof, Proof):
             continue
         for sizes in same:
-            failure = rules.replay(program, sizes)
+            failure = run_rules(program, target_over(sizes, aim))
             if failure is None:
                 accepted.append(sizes)
             else:
@@ -134,10 +191,10 @@ def verify_program(
     return ProgramVerdict("unknown", reason, depth, step, holds=tuple(holds))
 
 
-def _confirm(depth: int, program: Program, layout: Literal["any", "identity"]) -> None:
+def _confirm(depth: int, program: Program, aim: Aim, layout: Layout) -> None:
     """InternalError where the buffers refute on the least sizes what is proved for all."""
     if 2**depth <= MAX_CONFIRMED:
-        verdict = buffers.run(schedule_over((2,) * depth, program), layout)
+        verdict = judge_over((2,) * depth, program, aim, layout).verdict
         if verdict.verdict == "refuted":
             raise InternalError(f"what is proved for all sizes is refuted on the least ones: {verdict.reason}")
 

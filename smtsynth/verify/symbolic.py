@@ -9,7 +9,12 @@ went through. A device's buffer is a function of its trail and of its digits in 
 of equal trails that agree in these hold the same pieces in the same order, whatever the sizes; and over the digits of
 the cut factors such buffers are disjoint and cover all chunks, since a scatter cuts each in disjoint parts and a
 gather joins all of them. So where only devices of equal trails meet, sums add equal chunks, and a program that ends
-with one trail and nothing cut leaves every chunk once, in one order, on every device.
+with one trail and nothing cut leaves every chunk once, in one order, on every device. With one trail and cuts in some
+of the factors that a goal ends split over, devices that agree in these hold the same, and parts can be assigned.
+
+Where a goal starts changes the start only. For an AllGather the j-th device holds the j-th part, as after a scatter
+over all factors: that is the trail it starts with. For a Broadcast all but the root hold nothing (what they hold by the
+buffers is as good as undefined). A Reduce is judged at its root, device 0, which is a class of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from typing import Literal, NamedTuple
 
 from smtsynth.meaning import words
 from smtsynth.meaning.classes import shape
+from smtsynth.meaning.goals import Aim, target
 from smtsynth.model.program import Collective, Instruction
 
 CUTTING = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
@@ -36,9 +42,16 @@ class Content(NamedTuple):
     trail: Trail
 
 
+State = tuple[Content, ...]
+"""What the devices of each class hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A proof for all sizes of at least 2. layout: `identity` if the chunks surely end in chunk order, else unknown."""
+    """A proof for all sizes of at least 2. layout: `identity` if the chunks surely end in chunk order, else unknown.
+
+    Where chunks end split, `identity` says that the j-th device surely ends with the j-th part and no more.
+    """
 
     layout: Literal["identity"] | None
 
@@ -87,29 +100,58 @@ def _on_nothing(collective: Collective, joined: int, before: Sequence[Content]) 
     return [Content(None, length, ())] * len(before)
 
 
-def prove(depth: int, program: Sequence[Instruction]) -> Proof | Refusal:
-    """A proof that the program all-reduces by the buffers, for all factor sizes of at least 2, or why there is none."""
-    every = (1 << depth) - 1
-    state = [Content(held, every, ()) for held in words.initial(depth)]
+def start_of(aim: Aim) -> State:
+    """What each class holds where the goal starts."""
+    every = (1 << aim.depth) - 1
+    trail: Trail = ((Collective.REDUCE_SCATTER, every),) if aim.collective is Collective.ALL_GATHER else ()
+    length = 0 if aim.collective is Collective.ALL_GATHER else every
+    return tuple(Content(held, length, trail) for held in words.start_of(aim))
+
+
+def step(state: State, instruction: Instruction, depth: int) -> State | str:
+    """What the classes hold after one instruction, or why it is refused."""
+    groups, after, every = shape(instruction, depth), list(state), (1 << depth) - 1
+    for root in groups.roots:
+        members = groups.members(root)
+        result = _on_group(instruction.collective, groups.joined, [state[member] for member in members], every)
+        if isinstance(result, str):
+            return f"{instruction.collective}: {result}"
+        for member, new in zip(members, result, strict=True):
+            after[member] = new
+    return tuple(after)
+
+
+def prove(depth: int, program: Sequence[Instruction], aim: Aim | None = None) -> Proof | Refusal:
+    """A proof that the program reaches the goal by the buffers, for all factor sizes of at least 2, or why there is
+    none.
+
+    aim: any goal over `depth` factors, all reduced (default: the AllReduce). Where chunks may end split, any assignment
+    of parts to devices will do, and holding more than one's part.
+    """
+    aim = aim or target((2,) * depth).aim
+    state = start_of(aim)
     for number, instruction in enumerate(program, 1):
-        groups, after = shape(instruction, depth), list(state)
-        for root in groups.roots:
-            members = groups.members(root)
-            result = _on_group(instruction.collective, groups.joined, [state[member] for member in members], every)
-            if isinstance(result, str):
-                return Refusal(number, f"step {number}: {instruction.collective}: {result}")
-            for member, new in zip(members, result, strict=True):
-                after[member] = new
+        after = step(state, instruction, depth)
+        if isinstance(after, str):
+            return Refusal(number, f"step {number}: {after}")
         state = after
-    if tuple(one.held for one in state) != words.complete(depth):
+    return judge(state, aim)
+
+
+def judge(state: State, aim: Aim) -> Proof | Refusal:
+    """Whether a state is what the goal demands at the end."""
+    if not words.reached(tuple(one.held for one in state), aim):
         return Refusal(None, "after the last step the goal is not reached")
-    if any(one.trail != state[0].trail for one in state):
+    trail = state[0].trail
+    if any(state[kind].trail != trail for kind in aim.kinds):
         return Refusal(None, "devices may end with their chunks in different orders")
-    return Proof("identity" if _nested(state[0].trail, depth) else None)
+    split = [factor for factor in range(aim.depth) if not aim.whole >> factor & 1]
+    return Proof("identity" if _left(trail, aim.depth) == split else None)
 
 
-def _nested(trail: Trail, depth: int) -> bool:
-    """Whether each gather undoes the last cuts left, outermost factor first: then chunks are in order again."""
+def _left(trail: Trail, depth: int) -> list[int] | None:
+    """The cuts left, in their order, where each gather undoes the last ones, outermost factor first: then what a device
+    holds is in chunk order, cut by these factors' digits, first most significant. None where a gather undoes others."""
     cut: list[int] = []
     for collective, joined in trail:
         factors = [factor for factor in range(depth) if joined >> factor & 1]
@@ -118,5 +160,5 @@ def _nested(trail: Trail, depth: int) -> bool:
         elif cut[-len(factors) :] == factors:
             del cut[-len(factors) :]
         else:
-            return False
-    return not cut
+            return None
+    return cut
