@@ -80,4 +80,5 @@ def worker(rank: int, folder: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "synthesized.py").write_text(synthesize())
+        torch.optim.SGD([torch.zeros(1)], lr=1)  # loads what optimizers need, once and not in every fork
         mp.start_processes(worker, args=(folder,), nprocs=RANKS, start_method="fork")

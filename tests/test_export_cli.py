@@ -10,6 +10,7 @@ import pytest
 from cli_support import PROBLEM, SPLIT, Cli
 from run_support import need
 
+from smtsynth.execute import launch
 from smtsynth.msccl.reader import parse_msccl
 
 BOTH, INSIDE = "[[1,2],[2,2]]", "[[2,1],[1,4]]"  # axes data 2, shard 4 on node 2, gpu 4
@@ -28,12 +29,6 @@ reductions:
 """
 PLACED = ["jax", "torch", "deepspeed", "groups", "hostfile", "rankfile", "slurm"]
 PROGRAMS = ["torch-program", "jax-program", "mpi4py-program", "msccl"]
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """The command line in this process."""
-    return Cli(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -131,6 +126,20 @@ def test_every_target_of_a_program(cli: Cli, problem: str, schedule: str, tmp_pa
             assert ("Optimal by the alpha-beta cost model" in doc) == (words == (problem, solved))
 
 
+def test_msccl_of_another_goal_says_how_it_is_called(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(PROBLEM.replace("bytes: 8 GiB", "bytes: 8 GiB, collective: ReduceScatter"))
+    split = "ReduceScatter(node, InsideGroup); ReduceScatter(node, Parallel(root))"
+    ran = cli("export", "msccl", str(path), split, "--placement", BOTH)
+    assert ran.status == 0 and parse_msccl(ran.out.encode(), "x.xml").coll == "reduce_scatter"
+    assert ran.err == (
+        "for each communicator of [0, 1, 4, 5] [2, 3, 6, 7], its ranks in this order\n"
+        'registered as "reduce_scatter": the j-th rank ends with the j-th part of the sum, at its place in the input '
+        "buffer\n"
+    )
+    assert cli("export", "msccl", str(path), split, "--placement", BOTH, "--json").data["hint"] == ran.err.rstrip()
+
+
 def test_ranks_in_the_order_of_the_axes(cli: Cli, problem: str) -> None:
     ran = cli("export", "torch-program", problem, SPLIT, "--placement", BOTH, "--order", "data,shard")
     assert "GOAL = [[0, 1, 2, 3], [4, 5, 6, 7]]" in ran.out
@@ -139,11 +148,19 @@ def test_ranks_in_the_order_of_the_axes(cli: Cli, problem: str) -> None:
 # --- run ---
 
 
-def test_run_says_right(cli: Cli, problem: str, schedule: str, tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """One axis on 2 x 2: one placement."""
+    path = tmp_path / "small.yaml"
+    path.write_text(PROBLEM.replace("size: 4", "size: 2").replace("{data: 2, shard: 4}", "{shard: 4}"))
+    return str(path)
+
+
+def test_run_says_right(cli: Cli, small: str, schedule: str, tmp_path: Path) -> None:
     need("mpi")
-    ran = cli("run", problem, answer(cli, problem, tmp_path), SPLIT, "--placement", BOTH, "--json")
+    ran = cli("run", small, answer(cli, small, tmp_path, "[[2,2]]"), SPLIT, "--json")
     assert ran.status == 0
-    assert (ran.data["backend"], ran.data["processes"], ran.data["elements"]) == ("mpi", 8, 1021)
+    assert (ran.data["backend"], ran.data["processes"], ran.data["elements"]) == ("mpi", 4, 1021)
     assert [one["outcome"] for one in ran.data["programs"]] == ["right", "right"]
     assert ran.data["programs"][1] == {
         "program": SPLIT,
@@ -174,22 +191,34 @@ def test_run_says_wrong_where_verify_does(cli: Cli, wrong: str) -> None:
     assert "rank 1, chunk 0" in text.out and "verify says the same: device 1, chunk 0" in text.out
 
 
-def test_run_all_and_a_sample(cli: Cli, problem: str) -> None:
+def test_run_all_and_a_sample(cli: Cli, small: str) -> None:
     need("mpi")
-    ran = cli("run", problem, "--placement", BOTH, "--all", "--steps", "3", "--json")
+    ran = cli("run", small, "--all", "--steps", "3", "--json")
     assert ran.status == 0
     assert len(ran.data["programs"]) == 29 and all(one["outcome"] == "right" for one in ran.data["programs"])
-    few = cli("run", problem, "--placement", BOTH, "--all", "--sample", "4", "--seed", "1")
-    assert few.status == 0 and few.out.startswith("4 right: 4 programs on 8 processes")
+    few = cli("run", small, "--all", "--sample", "4", "--seed", "1")
+    assert few.status == 0 and few.out.startswith("4 right: 4 programs on 4 processes")
 
 
-def test_a_module_changed_by_hand_runs_as_it_is(cli: Cli, problem: str, tmp_path: Path) -> None:
+def test_a_module_changed_by_hand_runs_as_it_is(cli: Cli, small: str, tmp_path: Path) -> None:
     need("mpi")
     path = tmp_path / "mine.py"
-    right = cli("export", "mpi4py-program", problem, SPLIT, "--placement", BOTH).out
+    right = cli("export", "mpi4py-program", small, SPLIT).out
     path.write_text(right.replace("    # 2. AllReduce", "    return\n    # 2. AllReduce"))
     ran = cli("run", str(path), "--json")
     assert ran.status == 1 and ran.data["programs"][0]["rank"] == 0
+
+
+def test_an_interrupt_is_told(cli: Cli, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("mpi")
+
+    def interrupted(watch: launch.Watch) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch.Watch, "look", interrupted)
+    ran = cli("run", schedule)
+    assert ran.status == 3 and not ran.err
+    assert ran.out.startswith("1 not run: the schedule") and "Interrupted: what had not ended" in ran.out
 
 
 # --- bad input: one line each ---
@@ -270,8 +299,6 @@ def test_bad_input_is_one_line(
 
 
 def test_a_missing_library_is_one_line(cli: Cli, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import smtsynth.execute.launch as launch
-
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     for backend, extra in (("mpi", "run"), ("gloo", "torch"), ("jax", "jax")):
         ran = cli("run", schedule, "--backend", backend)

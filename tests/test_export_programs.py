@@ -6,9 +6,13 @@ The real libraries run the same text in test_run and test_run_backends.
 from __future__ import annotations
 
 import ast
+import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,6 +117,7 @@ def test_the_sorted_groups_of_torch_are_put_in_order() -> None:
 def test_jax_says_what_it_emulates() -> None:
     text = jax_text(one_script(LEADERS, 2, 4))
     assert "JAX has no Reduce" in text and "A Broadcast is a sum in which all but the root add zeros" in text
+    assert text.count("and costs as much") == 2
     assert "JAX wants every rank in some group" in text
     assert "JAX has no Reduce" not in jax_text(one_script(SPLIT, 2, 4))
 
@@ -182,6 +187,26 @@ def test_every_set_of_groups_has_a_name_of_its_own() -> None:
 def test_groups_in_words() -> None:
     assert show_groups([(0, 1, 2), (5, 3)]) == "[0-2] [5, 3]"
     assert show_groups([(n,) for n in range(9)]) == "[0] [1] [2] [3] … 9 in all"
+
+
+DEALT = """
+from run_support import all_programs, whole
+from smtsynth.export.goals import script_of
+problem, lowering = whole(2, 3, collective="ReduceScatter")
+found = [script_of(problem, lowering, program) for program in all_programs(problem, lowering)[:30]]
+assert any(one.arrange for one in found)
+print([(one.arrange, one.take) for one in found])
+"""
+
+
+def test_the_same_program_comes_out_every_time() -> None:
+    texts = set()
+    for seed in "12":
+        path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        given = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
+        ran = subprocess.run([sys.executable, "-c", DEALT], env=given, capture_output=True, text=True, check=True)
+        texts.add(ran.stdout)
+    assert len(texts) == 1
 
 
 # --- other numbers for the ranks ---

@@ -80,7 +80,7 @@ def test_a_hang_over_gloo_is_ended_and_the_waiting_ranks_are_named() -> None:
     left = torch_text(found).replace(
         "    # 2. AllReduce", "    if dist.get_rank() == 2:\n        return\n    # 2. AllReduce"
     )
-    (ran,) = run_scripts([found], "gloo", texts=[left], patience=5)
+    (ran,) = run_scripts([found], "gloo", texts=[left], patience=3)
     assert ran.outcome == "hang"
     assert dict(ran.waiting) == {0: "in step 2 (AllReduce step_2)"}
     assert "ranks 1-3: finished" in ran.reason

@@ -286,12 +286,12 @@ class Tables:
 
 def redo(folder: str | os.PathLike[str], found: Clusters) -> Tables:
     """Re-do the paper's tables from the figures in `folder`. Raises InputError where a file there isn't one."""
-    rows, known = appendix(folder), programs(folder)
+    rows, known, panels = appendix(folder), programs(folder), figure11(folder)
     fits = tuple(fit_allreduce(found, rows, gpu, algorithm) for gpu, algorithm in found.sheet)
     rings = {fit.gpu: fit.system for fit in fits if fit.algorithm == "ring"}
     measured = {(row.gpu, row.nodes, row.placement, row.reduced): row.allreduce["ring"] for row in rows}
     figures = tuple(
         score_figure(one, found, rings[one.gpu], known, measured[one.gpu, one.nodes, one.placement, one.reduced])
-        for one in figure11(folder)
+        for one in panels
     )
     return Tables(fits, figures, tuple(gains(fits)))

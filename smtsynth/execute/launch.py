@@ -29,7 +29,7 @@ class Stop:
     """Why a launch ended before its last program: the program's number, how, and each rank's place or error."""
 
     program: int | None
-    how: Literal["hang", "error"]
+    how: Literal["hang", "error", "interrupt"]
     ranks: tuple[tuple[int, str], ...]
 
 
@@ -64,6 +64,8 @@ def _environment(backend: str, ranks: int) -> dict[str, str]:
     # Open MPI counts cores and refuses more ranks; MPICH knows none of these.
     found["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
     found["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+    # MPICH: a rank that waits gives its core to the others, of which there are more than cores.
+    found.setdefault("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
     if backend == "jax":
         flags = re.sub(r"--xla_force_host_platform_device_count=\S+", "", found.get("XLA_FLAGS", ""))
         found["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={ranks}".strip()
@@ -77,14 +79,25 @@ class Watch:
 
     def __init__(self, folder: Path, ranks: int) -> None:
         self.folder, self.ranks = folder, range(ranks)
-        self.events: list[list[tuple[str, int]]] = [[] for _ in self.ranks]
+        self.events: list[set[tuple[str, int]]] = [set() for _ in self.ranks]
+        self.read = [0 for _ in self.ranks]  # bytes of each rank's file
+        self.current = 0  # the first program that some rank has not finished
 
     def look(self) -> int:
-        """Read all events; how many there are."""
+        """Read what is new; how many events there are."""
         for rank in self.ranks:
             path = self.folder / f"progress_{rank}"
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-            self.events[rank] = [(line.split()[0], int(line.split()[1])) for line in lines]
+            if not path.exists():
+                continue
+            with open(path, "rb") as file:
+                file.seek(self.read[rank])
+                new = file.read()
+            new = new[: new.rfind(b"\n") + 1]  # whole lines
+            self.read[rank] += len(new)
+            words = (line.split() for line in new.decode("utf-8").splitlines())
+            self.events[rank].update((event, int(number)) for event, number in words)
+        while self.done(self.current):
+            self.current += 1
         return sum(map(len, self.events))
 
     @property
@@ -96,6 +109,11 @@ class Watch:
     def ready(self) -> bool:
         """Whether every rank has started."""
         return all(("ready", 0) in events for events in self.events)
+
+    @property
+    def failed(self) -> bool:
+        """Whether some rank has written down an error."""
+        return any((self.folder / f"error_{rank}").exists() for rank in self.ranks)
 
     def done(self, program: int) -> bool:
         """Whether every rank has finished the program."""
@@ -128,7 +146,8 @@ class Watch:
 def launch(folder: Path, backend: str, ranks: int, programs: int, patience: float) -> Stop | None:
     """Run the job that lies in `folder` (job.json and what it names); None if every rank finished every program.
 
-    patience: seconds that may pass without any rank's getting on. All processes are ended before this returns.
+    patience: seconds that may pass without any rank's getting on; an interrupt stops it too. All processes are ended
+    before this returns.
     """
     with open(folder / "output", "wb") as output:
         process = subprocess.Popen(
@@ -145,6 +164,8 @@ def launch(folder: Path, backend: str, ranks: int, programs: int, patience: floa
     try:
         stop = _follow(watch, process, programs, patience)
         return stop
+    except KeyboardInterrupt:
+        return Stop(watch.current, "interrupt", ())
     finally:
         _end(process, gently=stop is None)
 
@@ -154,12 +175,11 @@ def _follow(watch: Watch, process: subprocess.Popen[bytes], programs: int, patie
     while True:
         code = process.poll()
         now = watch.look()
-        current = next((number for number in range(programs) if not watch.done(number)), None)
-        if current is None:
+        if watch.current == programs:
             (watch.folder / "close").touch()
             return None
-        if code is not None or any(path.name.startswith("error_") for path in watch.folder.iterdir()):
-            return _broken(watch, current)
+        if code is not None or watch.failed:
+            return _broken(watch)
         if now != seen:
             seen, since = now, time.monotonic()
         limit = patience if watch.ready else max(patience, START_PATIENCE)
@@ -168,12 +188,12 @@ def _follow(watch: Watch, process: subprocess.Popen[bytes], programs: int, patie
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGUSR1)
             time.sleep(0.5)
-            ranks = tuple((rank, watch.place(rank, current)) for rank in watch.ranks)
-            return Stop(current if watch.ready else None, "hang", ranks)
+            ranks = tuple((rank, watch.place(rank, watch.current)) for rank in watch.ranks)
+            return Stop(watch.current if watch.ready else None, "hang", ranks)
         time.sleep(0.05)
 
 
-def _broken(watch: Watch, current: int) -> Stop:
+def _broken(watch: Watch) -> Stop:
     """A rank failed: what each rank's error says, else the last line of the output."""
     time.sleep(0.5)
     watch.look()
@@ -185,7 +205,7 @@ def _broken(watch: Watch, current: int) -> Stop:
     if not found:
         lines = (watch.folder / "output").read_text(encoding="utf-8", errors="replace").strip().split("\n")
         found = [(0, next((line.strip() for line in reversed(lines) if line.strip()), "ended without a word"))]
-    return Stop(current if watch.ready else None, "error", tuple(found))
+    return Stop(watch.current if watch.ready else None, "error", tuple(found))
 
 
 def _end(process: subprocess.Popen[bytes], gently: bool) -> None:

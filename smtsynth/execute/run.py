@@ -26,6 +26,7 @@ MAX_RANKS = 16
 ELEMENTS = 1021
 """How many elements by default: a prime, so that nothing divides it."""
 PATIENCE = 60.0
+INTERRUPTED = "interrupted"
 
 WRITERS: dict[str, Callable[[Script, bool], str]] = {"mpi": mpi4py_text, "gloo": torch_text, "jax": jax_text}
 
@@ -69,8 +70,9 @@ def run_scripts(
 
     What runs is the text that the exporter writes (texts: other text in its place, or None, for each script). elements:
     of the buffer, or of one rank's part for ReduceScatter and AllGather. patience: seconds that may pass without any
-    rank's getting on; the launch ends there, and programs after that one are not run. Raises InputError for what
-    can't be run: a library that is missing, too many ranks or elements, a script that the backend can't take.
+    rank's getting on; the launch ends there, or on an interrupt, and programs after that one are not run. Raises
+    InputError for what can't be run: a library that is missing, too many ranks or elements, a script that the backend
+    can't take.
     """
     check_backend(backend)
     if not scripts:
@@ -129,6 +131,8 @@ def _write_job(
 def _ran(folder: Path, backend: str, number: int, trial: Trial, stop: Stop | None) -> Ran:
     """What became of one program."""
     if stop is not None and (stop.program is None or number >= stop.program):
+        if stop.how == "interrupt":
+            return Ran(trial.script, "not run", INTERRUPTED)
         if number > (stop.program or 0):
             return Ran(trial.script, "not run", "the launch ended before it")
         text = waiting_text(stop.ranks)

@@ -29,10 +29,7 @@ def script_of(problem: Problem, lowering: Lowering, program: Program, order: Seq
     schedule = lowered(problem, lowering, program)
     if order is not None:
         schedule = renumbered(schedule, devices_of_ranks(Grid(lowering.system, lowering.placement), order).tolist())
-    found = script(schedule, program, lowering)
-    if found.goal is Collective.REDUCE_SCATTER and not (found.proved and found.layout is None):
-        return _dealt(found)
-    return found
+    return _in_order(script(schedule, program, lowering))
 
 
 def renumbered(schedule: Schedule, devices: Sequence[int]) -> Schedule:
@@ -58,7 +55,14 @@ def replica_script(lowering: Lowering, program: Program, collective: Collective 
     """The script of one replica alone: ranks are the synthesis devices 0 to k - 1, the goal one of them all."""
     steps = tuple((Entry(step.collective, tuple(map(tuple, lowering.groups(step).tolist()))),) for step in program)
     ranks = math.prod(lowering.sizes)
-    return script(Schedule(ranks, steps, Goal(collective, (tuple(range(ranks)),))), program, lowering)
+    return _in_order(script(Schedule(ranks, steps, Goal(collective, (tuple(range(ranks)),))), program, lowering))
+
+
+def _in_order(found: Script) -> Script:
+    """The script, a ReduceScatter's with its parts in order."""
+    if found.goal is Collective.REDUCE_SCATTER and not (found.proved and found.layout is None):
+        return _dealt(found)
+    return found
 
 
 def _dealt(given: Script) -> Script:
@@ -89,17 +93,17 @@ def _deal(
     """A part of the chunks for each place in a group, that the devices at that place hold complete in every group."""
     many = len(groups[0])
     share = end.pieces // many
-    graph = nx.Graph()
+    graph = nx.Graph()  # chunks and, behind them, seats of parts; numbers, whose order never changes
+    chunks = range(end.pieces)
+    graph.add_nodes_from(chunks)
     for place in range(many):
         held = set.intersection(*(set(complete[group[place]]) for group in groups))
-        for chunk in held:
-            graph.add_edges_from((("chunk", chunk), ("part", place, seat)) for seat in range(share))
-    tops = [("chunk", chunk) for chunk in range(end.pieces)]
-    graph.add_nodes_from(tops)
-    matched = nx.bipartite.maximum_matching(graph, top_nodes=tops)
+        seats = range(end.pieces + place * share, end.pieces + (place + 1) * share)
+        graph.add_edges_from((chunk, seat) for chunk in sorted(held) for seat in seats)
+    matched = nx.bipartite.maximum_matching(graph, top_nodes=chunks)
     found: list[list[int]] = [[] for _ in range(many)]
-    for chunk in range(end.pieces):
-        if ("chunk", chunk) not in matched:
+    for chunk in chunks:
+        if chunk not in matched:
             return None
-        found[matched["chunk", chunk][1]].append(chunk)
+        found[(matched[chunk] - end.pieces) // share].append(chunk)
     return [tuple(part) for part in found]

@@ -1,7 +1,8 @@
 """A program or schedule as a Python module for JAX: a function for the inside of `shard_map`.
 
 All ranks run one program on arrays of one shape. Where ranks hold different lengths, the buffer stays at its largest
-and each rank's part is its front. JAX has no Reduce and, on many platforms, no broadcast: both are written as sums.
+and each rank's part is its front. JAX has no Reduce and, on many platforms, no broadcast: both are written as sums,
+and the text says that they cost as much.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from smtsynth.errors import InputError
-from smtsynth.export.script import ROOTED, Move, Script, docstring, show_groups
-from smtsynth.export.writing import NOTHING, constants, covers, indented, outside, parts, pieces, ready, result_name
+from smtsynth.export.script import FUNCTION, ROOTED, Move, Script, docstring, show_groups
+from smtsynth.export.writing import NOTHING, constants, covers, indented, outside, parts, pieces, ready
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Group
 
@@ -23,8 +24,8 @@ PLAIN = {
     Collective.ALL_GATHER: ("part", "The parts of all ranks, one behind the other along the first dimension."),
 }
 EMULATED = {
-    Collective.REDUCE: "JAX has no Reduce: it is a sum that every rank of the group gets.",
-    Collective.BROADCAST: "A Broadcast is a sum in which all but the root add zeros.",
+    Collective.REDUCE: "JAX has no Reduce: it is a sum that every rank of the group gets, and costs as much.",
+    Collective.BROADCAST: "A Broadcast is a sum in which all but the root add zeros, and costs as much.",
 }
 SPLITS = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
 
@@ -124,7 +125,7 @@ def jax_text(given: Script, checked: bool = False) -> str:
     if any(not covers(given, move) for move in given.moves):
         notes.append("Ranks outside a step's groups are in groups of their own: JAX wants every rank in some group.")
     argument, says = PLAIN[given.goal]
-    name = result_name(given)
+    name = FUNCTION[given.goal]
     rows = [f'    "{key}": {value},' for key, value in writer.groups.items()]
     lines = [
         f'"""{docstring(given, "by JAX", notes)}',

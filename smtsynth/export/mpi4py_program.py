@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from smtsynth.export.script import Move, Script, docstring, groups_literal
-from smtsynth.export.writing import (
-    NOTHING,
-    NUMPY,
-    constants,
-    finish,
-    indented,
-    lengths_of,
-    needs_rank,
-    ready,
-    resizes,
-    result_name,
-    root_of,
-    start,
-    step,
-)
+from smtsynth.export.script import Move, Script
+from smtsynth.export.writing import NOTHING, Library, lengths_of, module_text, needs_rank, ready, resizes, root_of, step
 from smtsynth.model.program import Collective
-
-PLAIN = {
-    Collective.ALL_REDUCE: ("values", "Sum the contiguous array `values` over the ranks, in place."),
-    Collective.REDUCE: ("values", "Sum the contiguous array `values` over the ranks, in place at the root."),
-    Collective.BROADCAST: ("values", "Give every rank the root's array, in place of its contiguous array `values`."),
-    Collective.REDUCE_SCATTER: ("values", "This rank's part of the sum of `values`, split along the first dimension."),
-    Collective.ALL_GATHER: ("part", "The parts of all ranks, one behind the other along the first dimension."),
-}
 
 MAKE_GROUPS = '''def make_groups(comm=MPI.COMM_WORLD):
     """(communicator, its ranks) for each name of GROUPS that this rank is in; call it once, on every rank of `comm`."""
@@ -41,6 +19,17 @@ MAKE_GROUPS = '''def make_groups(comm=MPI.COMM_WORLD):
             groups[name] = group, ranks
     return groups'''
 
+MPI4PY = Library(
+    "mpi4py",
+    opening="import numpy as np\nfrom mpi4py import MPI",
+    make_groups=MAKE_GROUPS,
+    rank="comm.rank",
+    array="contiguous array",
+    size="{x}.size",
+    zeros="np.zeros({n}, {x}.dtype)",
+    copy="{x}.copy()",
+)
+
 
 def mpi4py_text(given: Script, checked: bool = False) -> str:
     """The module's text: GROUPS, make_groups(comm) and a function named after the goal, such as all_reduce.
@@ -49,16 +38,8 @@ def mpi4py_text(given: Script, checked: bool = False) -> str:
     its raw buffer. Raises InputError for a schedule that isn't proved otherwise.
     """
     ready(given, checked)
-    lines = [f'"""{docstring(given, "by mpi4py")}', '"""', "", "import numpy as np", "from mpi4py import MPI", ""]
-    lines += [*constants(given), groups_literal(given), "", "", *MAKE_GROUPS.split("\n"), "", ""]
-    argument, says = PLAIN[given.goal]
     comm = ", comm=MPI.COMM_WORLD" if needs_rank(given) else ""
-    lines += [f"def {result_name(given)}({argument}, groups{comm}):", f'    """{says}"""']
-    body = [*start(given, NUMPY), ""]
-    for move in given.moves:
-        body += [*_move(given, move, checked), ""]
-    body += finish(given, NUMPY, "comm.rank")
-    return "\n".join([*lines, *indented(body)]) + "\n"
+    return module_text(given, MPI4PY, lambda move: _move(given, move, checked), more=comm)
 
 
 def _move(given: Script, move: Move, checked: bool) -> list[str]:

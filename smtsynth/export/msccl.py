@@ -134,6 +134,18 @@ def msccl_text(given: Script, name: str = "smtsynth") -> str:
     return write_msccl(msccl_algorithm(given, name))
 
 
+def msccl_note(given: Script) -> str | None:
+    """What has to be known to call the algorithm of a goal other than AllReduce, in a sentence."""
+    called = f'registered as "{NAMES[given.goal]}"'
+    if given.goal is Collective.REDUCE_SCATTER:
+        return f"{called}: the j-th rank ends with the j-th part of the sum, at its place in the input buffer"
+    if given.goal is Collective.ALL_GATHER:
+        return f"{called}: in place, the j-th rank's part at its place in the output buffer"
+    if given.goal in ROOTED:
+        return f"{called}: for calls with root {given.goal_roots[0]} only"
+    return None
+
+
 def _check(given: Script) -> None:
     if given.devices > MAX_RANKS:
         raise InputError(f"{given.devices} ranks", where="msccl", expected=f"at most {MAX_RANKS}")
@@ -148,9 +160,14 @@ def _check(given: Script) -> None:
 
 
 def _held(given: Script) -> list[list[Chunks]]:
-    """The chunks of each rank's buffer before each step, in their order."""
+    """The chunks of each rank's buffer before each step, in their order; those of a script that deals out parts by
+    where its pieces come from, so that nothing has to be moved before the first step."""
+    of = given.arrange or range(given.pieces)
     return [
-        [tuple(snapshot.state.chunks[snapshot.state.cells(rank)].tolist()) for rank in range(given.devices)]
+        [
+            tuple(of[chunk] if chunk >= 0 else chunk for chunk in snapshot.state.chunks[snapshot.state.cells(rank)])
+            for rank in range(given.devices)
+        ]
         for snapshot in trace(given.schedule)
     ]
 

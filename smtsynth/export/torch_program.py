@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from smtsynth.export.script import Move, Script, docstring, groups_literal
-from smtsynth.export.writing import (
-    NOTHING,
-    TORCH,
-    constants,
-    finish,
-    indented,
-    lengths_of,
-    ready,
-    resizes,
-    result_name,
-    root_of,
-    start,
-    step,
-)
+from smtsynth.export.script import Move, Script
+from smtsynth.export.writing import NOTHING, Library, lengths_of, module_text, ready, resizes, root_of, step
 from smtsynth.model.program import Collective
-
-PLAIN = {
-    Collective.ALL_REDUCE: ("values", "Sum the tensor `values` over the ranks, in place."),
-    Collective.REDUCE: ("values", "Sum the tensor `values` over the ranks, in place at the root."),
-    Collective.BROADCAST: ("values", "Give every rank the root's tensor, in place of its `values`."),
-    Collective.REDUCE_SCATTER: ("values", "This rank's part of the sum of `values`, split along the first dimension."),
-    Collective.ALL_GATHER: ("part", "The parts of all ranks, one behind the other along the first dimension."),
-}
 
 MAKE_GROUPS = '''def make_groups():
     """(process group, its ranks) for each name of GROUPS that this rank is in; call it once, on every rank.
@@ -42,6 +21,21 @@ MAKE_GROUPS = '''def make_groups():
                 groups[name] = group, ranks
     return groups'''
 
+TORCH = Library(
+    "torch.distributed",
+    opening="import torch.distributed as dist",
+    make_groups=MAKE_GROUPS,
+    rank="dist.get_rank()",
+    array="tensor",
+    size="{x}.numel()",
+    zeros="{x}.new_zeros({n})",
+    copy="{x}.clone()",
+)
+NEWER_NAMES = {
+    Collective.REDUCE_SCATTER: ("reduce_scatter_single", "reduce_scatter_tensor"),
+    Collective.ALL_GATHER: ("all_gather_single", "all_gather_into_tensor"),
+}
+
 
 def torch_text(given: Script, checked: bool = False) -> str:
     """The module's text: GROUPS, make_groups() and a function named after the goal, such as all_reduce.
@@ -50,23 +44,13 @@ def torch_text(given: Script, checked: bool = False) -> str:
     its raw buffer. Raises InputError for a schedule that isn't proved otherwise.
     """
     ready(given, checked)
-    lines = [f'"""{docstring(given, "by torch.distributed")}', '"""', "", "import torch.distributed as dist", ""]
-    lines += [*constants(given), groups_literal(given)]
     used = {move.collective for move in given.moves}
-    for collective, new, old in (
-        (Collective.REDUCE_SCATTER, "reduce_scatter_single", "reduce_scatter_tensor"),
-        (Collective.ALL_GATHER, "all_gather_single", "all_gather_into_tensor"),
-    ):
-        if collective in used:
-            lines.append(f'{new} = getattr(dist, "{new}", None) or dist.{old}  # its older name')
-    lines += ["", "", *MAKE_GROUPS.split("\n"), "", ""]
-    argument, says = PLAIN[given.goal]
-    lines += [f"def {result_name(given)}({argument}, groups):", f'    """{says}"""']
-    body = [*start(given, TORCH), ""]
-    for move in given.moves:
-        body += [*_move(given, move, checked), ""]
-    body += finish(given, TORCH, "dist.get_rank()")
-    return "\n".join([*lines, *indented(body)]) + "\n"
+    helpers = [
+        f'{new} = getattr(dist, "{new}", None) or dist.{old}  # its older name'
+        for collective, (new, old) in NEWER_NAMES.items()
+        if collective in used
+    ]
+    return module_text(given, TORCH, lambda move: _move(given, move, checked), helpers=helpers)
 
 
 def _move(given: Script, move: Move, checked: bool) -> list[str]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smtsynth.errors import InputError
-from smtsynth.export.script import FUNCTION, ROOTED, Move, Script, check_size, require_proved, show_groups
+from smtsynth.export.script import (
+    FUNCTION,
+    ROOTED,
+    Move,
+    Script,
+    check_size,
+    docstring,
+    groups_literal,
+    require_proved,
+    show_groups,
+)
 from smtsynth.model.program import Collective
 
 NOTHING = -9 * 2**59
@@ -58,18 +68,48 @@ def constants(given: Script) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """How an array library spells what programs do to buffers: format strings over x (an array) and n (a size)."""
+class Library:
+    """A library whose ranks are processes: what its modules open with, and how it spells what programs do to buffers.
 
+    array: what it calls one; size, zeros, copy: format strings over x (an array) and n (a size); rank: the caller's.
+    """
+
+    name: str
+    opening: str
+    make_groups: str
+    rank: str
     array: str
     size: str
     zeros: str
-    empty: str
     copy: str
 
 
-NUMPY = Dialect("array", "{x}.size", "np.zeros({n}, {x}.dtype)", "np.empty({n}, {x}.dtype)", "{x}.copy()")
-TORCH = Dialect("tensor", "{x}.numel()", "{x}.new_zeros({n})", "{x}.new_empty({n})", "{x}.clone()")
+ARGUMENT = {Collective.ALL_GATHER: "part"}
+SAYS = {
+    Collective.ALL_REDUCE: "Sum the {array} `values` over the ranks, in place.",
+    Collective.REDUCE: "Sum the {array} `values` over the ranks, in place at the root.",
+    Collective.BROADCAST: "Overwrite the {array} `values` on every rank with the root's.",
+    Collective.REDUCE_SCATTER: "This rank's part of the sum of `values`, split along the first dimension.",
+    Collective.ALL_GATHER: "The parts of all ranks, one behind the other along the first dimension.",
+}
+
+
+def module_text(
+    given: Script, to: Library, write: Callable[[Move], list[str]], *, helpers: Sequence[str] = (), more: str = ""
+) -> str:
+    """The module's text: constants, GROUPS, make_groups() and a function named after the goal, such as all_reduce.
+
+    write: the lines of a move; helpers: lines behind GROUPS; more: further parameters of the function.
+    """
+    lines = [f'"""{docstring(given, f"by {to.name}")}', '"""', "", *to.opening.split("\n"), ""]
+    lines += [*constants(given), groups_literal(given), *helpers, "", "", *to.make_groups.split("\n"), "", ""]
+    lines.append(f"def {FUNCTION[given.goal]}({ARGUMENT.get(given.goal, 'values')}, groups{more}):")
+    lines.append(f'    """{SAYS[given.goal].format(array=to.array)}"""')
+    body = [*start(given, to), ""]
+    for move in given.moves:
+        body += [*write(move), ""]
+    body += finish(given, to)
+    return "\n".join([*lines, *indented(body)]) + "\n"
 
 
 def resizes(given: Script, move: Move) -> bool:
@@ -80,7 +120,7 @@ def resizes(given: Script, move: Move) -> bool:
     return any(before[rank] != held for group, held in zip(move.groups, move.held, strict=True) for rank in group)
 
 
-def start(given: Script, to: Dialect) -> list[str]:
+def start(given: Script, to: Library) -> list[str]:
     """Lines that make `buffer`: a copy of the argument, in whole pieces; and `piece`, if it is needed."""
     size = to.size.format(x="values")
     share = given.pieces // parts(given)
@@ -118,11 +158,11 @@ def start(given: Script, to: Dialect) -> list[str]:
     return lines
 
 
-def finish(given: Script, to: Dialect, rank: str) -> list[str]:
-    """Lines that put the result where the plain collective would; `rank` is an expression for the caller's rank."""
+def finish(given: Script, to: Library) -> list[str]:
+    """Lines that put the result where the plain collective would."""
     if not given.proved:
         return ["return buffer"]
-    lines = []
+    lines, rank = [], to.rank
     if given.undo is not None:
         lines.append("buffer = buffer.reshape(PIECES, -1)[UNDO].reshape(-1)")
     if given.goal is Collective.ALL_GATHER:
@@ -189,8 +229,3 @@ def pieces(count: int) -> str:
 def indented(lines: Sequence[str], by: int = 4) -> list[str]:
     """The lines, further in; empty ones stay empty."""
     return [" " * by + line if line else line for line in lines]
-
-
-def result_name(given: Script) -> str:
-    """The name of the generated function."""
-    return FUNCTION[given.goal]

@@ -81,6 +81,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
     else:
         data["text"], hint, more = _placed(target, asked, given)
         data |= more
+    data["hint"] = hint
     if output is not None:
         write_text(output, data["text"])
     if as_json:
@@ -112,35 +113,46 @@ def _refuse(target: str, given: dict[str, Any]) -> None:
 
 def _program(target: str, asked: Sources, order: str | None) -> tuple[str, str | None]:
     """The text of a program target, and a hint on its use."""
-    from smtsynth.export.goals import replica_script
     from smtsynth.export.jax_program import jax_text
     from smtsynth.export.mpi4py_program import mpi4py_text
-    from smtsynth.export.msccl import msccl_text
-    from smtsynth.export.script import script, show_groups
     from smtsynth.export.torch_program import torch_text
     from smtsynth.interfaces.yamltext import label
-    from smtsynth.model.problem import Problem
-    from smtsynth.model.schedule import Schedule
 
     if len(asked.files) != 1:
         raise InputError(f"{len(asked.files)} programs", expected="one program or schedule file")
     name = asked.files[0]
     try:
         if target == "msccl":
-            found = asked.program(name)
-            if isinstance(found, Schedule):
-                return msccl_text(script(found)), None
-            lowering, program = found
-            hint = f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order"
-            assert isinstance(asked.problem, Problem)
-            if asked.problem.reduction.mixed:
-                raise InputError("MSCCL has no mix of collectives", expected="one collective over all reduced axes")
-            written = msccl_text(replica_script(lowering, program, asked.problem.reduction.collective))
-            return written, hint if len(lowering.devices) > 1 else None
+            return _msccl(asked, name)
         write = {"torch-program": torch_text, "jax-program": jax_text, "mpi4py-program": mpi4py_text}[target]
         return write(asked.script(name, order=order)), None
     except InputError as error:
         raise error if error.where else error.at(label(name)) from None
+
+
+def _msccl(asked: Sources, name: str) -> tuple[str, str | None]:
+    """The XML of a schedule, or of one replica of a program, and hints on its use."""
+    from smtsynth.export.goals import replica_script
+    from smtsynth.export.msccl import msccl_note, msccl_text
+    from smtsynth.export.script import script, show_groups
+    from smtsynth.model.problem import Problem
+    from smtsynth.model.schedule import Schedule
+
+    found = asked.program(name)
+    hints = []
+    if isinstance(found, Schedule):
+        given = script(found)
+    else:
+        lowering, program = found
+        assert isinstance(asked.problem, Problem)
+        if asked.problem.reduction.mixed:
+            raise InputError("MSCCL has no mix of collectives", expected="one collective over all reduced axes")
+        given = replica_script(lowering, program, asked.problem.reduction.collective)
+        if len(lowering.devices) > 1:
+            hints.append(f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order")
+    written = msccl_text(given)
+    hints += filter(None, [msccl_note(given)])
+    return written, "\n".join(hints) or None
 
 
 def _placed(target: str, asked: Sources, given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_PROGRAMS = 5000
 OUTCOMES = ("right", "wrong", "hang", "error", "not run")
 MAX_ROWS = 40
-BACKENDS = {"mpi": "MPI (mpi4py)", "gloo": "torch.distributed over gloo", "jax": "JAX on forced host devices"}
+BACKENDS = {"mpi": "MPI (mpi4py)", "gloo": "torch.distributed over gloo", "jax": "JAX (host devices, one process)"}
 
 
 @click.command()
@@ -54,13 +54,13 @@ def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
     what `export` writes; a schedule that is wrong runs too, and is said to be wrong by rank and chunk. FILE can also
     be a Python module that `export` wrote for the backend, changed by hand: it runs as it is.
 
-    Exit status: 0 all right, 1 something wrong, 2 bad input, 3 a hang or an error that ended the launch.
+    Exit status: 0 all right, 1 something wrong, 2 bad input, 3 a hang, an error or an interrupt ended the launch.
 
     \b
     Examples:
       smtsynth run schedule.yaml
       smtsynth run problem.yaml answer.json --backend gloo
-      smtsynth run problem.yaml --placement '[[2,4]]' --all
+      smtsynth run examples/v100-2x8.yaml --placement '[[2,2],[1,4]]' --all
     """
     from smtsynth.execute.launch import check_backend
     from smtsynth.execute.run import run_scripts
@@ -211,6 +211,7 @@ def _report(ran: list[Ran], given: dict[str, Any]) -> None:
     """The outcome for people: the counts first, then what is not right, one by one."""
     from rich.markup import escape
 
+    from smtsynth.execute.run import INTERRUPTED
     from smtsynth.interfaces.layout import Table, console
     from smtsynth.model.program import Collective
 
@@ -219,11 +220,14 @@ def _report(ran: list[Ran], given: dict[str, Any]) -> None:
     counts: Counter[str] = Counter(one.outcome for one in ran)
     said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
     what = f"{len(ran)} programs" if len(ran) > 1 else script.wording or "the schedule"
+    where = "devices" if given["backend"] == "jax" else "processes"
     out.print(
-        f"[bold]{said}[/]: {escape(what)} on {script.devices} processes by {BACKENDS[given['backend']]}, "
+        f"[bold]{said}[/]: {escape(what)} on {script.devices} {where} by {BACKENDS[given['backend']]}, "
         f"{given['elements']} elements each, every one compared",
         soft_wrap=True,
     )
+    if ran[-1].reason == INTERRUPTED:
+        out.print("Interrupted: what had not ended by then counts as not run.")
     kinds = {move.collective for one in ran for move in one.script.moves}
     if given["backend"] == "jax" and kinds & {Collective.REDUCE, Collective.BROADCAST}:
         out.print("JAX has no Reduce, and no Broadcast on CPUs: both ran as sums.")
