@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smtsynth.api import compare, enumerate_programs, lower, placements, simulate, solve
+    from smtsynth.api import compare, enumerate_programs, lower, placements, simulate, solve, solve_workload
     from smtsynth.errors import InputError, InternalError, LimitReached, SmtsynthError, VerificationError
     from smtsynth.interfaces.files import read_problem
+    from smtsynth.interfaces.workloads import read_workload
     from smtsynth.model.lowering import Lowering
     from smtsynth.model.placement import Axis, Placement, count_placements
     from smtsynth.model.presets import preset, preset_names
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from smtsynth.model.program import Collective, Form, Instruction, parse_program, show_program
     from smtsynth.model.schedule import Entry, Goal, Schedule
     from smtsynth.model.system import Level, System
+    from smtsynth.model.workload import Constraint, NamedReduction, Pattern, Traffic, Workload
     from smtsynth.search.loop import Status
     from smtsynth.search.solution import Solution
+    from smtsynth.search.workload import WorkloadSolution
+    from smtsynth.verify.programs import ProgramVerdict, verify_program
 
 _HOME = {
-    "smtsynth.api": ("compare", "enumerate_programs", "lower", "placements", "simulate", "solve"),
+    "smtsynth.api": ("compare", "enumerate_programs", "lower", "placements", "simulate", "solve", "solve_workload"),
     "smtsynth.errors": ("InputError", "InternalError", "LimitReached", "SmtsynthError", "VerificationError"),
     "smtsynth.interfaces.files": ("read_problem",),
+    "smtsynth.interfaces.workloads": ("read_workload",),
     "smtsynth.model.lowering": ("Lowering",),
     "smtsynth.model.placement": ("Axis", "Placement", "count_placements"),
     "smtsynth.model.presets": ("preset", "preset_names"),
@@ -33,14 +38,18 @@ _HOME = {
     "smtsynth.model.program": ("Collective", "Form", "Instruction", "parse_program", "show_program"),
     "smtsynth.model.schedule": ("Entry", "Goal", "Schedule"),
     "smtsynth.model.system": ("Level", "System"),
+    "smtsynth.model.workload": ("Constraint", "NamedReduction", "Pattern", "Traffic", "Workload"),
     "smtsynth.search.loop": ("Status",),
     "smtsynth.search.solution": ("Solution",),
+    "smtsynth.search.workload": ("WorkloadSolution",),
+    "smtsynth.verify.programs": ("ProgramVerdict", "verify_program"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Axis",
     "Collective",
+    "Constraint",
     "Entry",
     "Form",
     "Goal",
@@ -51,15 +60,21 @@ __all__ = [
     "LimitReached",
     "Limits",
     "Lowering",
+    "NamedReduction",
+    "Pattern",
     "Placement",
     "Problem",
+    "ProgramVerdict",
     "Reduction",
     "Schedule",
     "SmtsynthError",
     "Solution",
     "Status",
     "System",
+    "Traffic",
     "VerificationError",
+    "Workload",
+    "WorkloadSolution",
     "compare",
     "count_placements",
     "enumerate_programs",
@@ -69,9 +84,12 @@ __all__ = [
     "preset",
     "preset_names",
     "read_problem",
+    "read_workload",
     "show_program",
     "simulate",
     "solve",
+    "solve_workload",
+    "verify_program",
 ]
 
 

@@ -18,6 +18,7 @@ from smtsynth.model.problem import Limits, Problem
 from smtsynth.model.program import Program, check_program, parse_program
 from smtsynth.model.schedule import Schedule, check_schedule
 from smtsynth.model.system import System
+from smtsynth.model.workload import Workload
 from smtsynth.search.compare import Comparison
 from smtsynth.search.compare import compare as compare_placements
 from smtsynth.search.enumerate import StateGraph, cheapest_programs
@@ -25,6 +26,8 @@ from smtsynth.search.loop import Resources
 from smtsynth.search.solution import Solution
 from smtsynth.search.solve import Options
 from smtsynth.search.solve import solve as solve_problem
+from smtsynth.search.workload import WorkloadSolution
+from smtsynth.search.workload import solve_workload as solve_step
 
 Where = Placement | Matrix | Sequence[Sequence[int]]
 
@@ -67,6 +70,23 @@ def solve(
     options = Options(instruction_set, steps, hierarchy, _model(problem, cost_model), encoding, solver, bounds, jobs)
     chosen = None if placement is None else _placement(problem, placement)
     return solve_problem(problem, chosen, options, _resources(problem, solver, time_limit, memory_limit, progress))
+
+
+def solve_workload(
+    workload: Workload,
+    *,
+    instruction_set: str = "full",
+    steps: int | None = None,
+    cost_model: CostModel | None = None,
+    solver: str = "z3",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> WorkloadSolution:
+    """The placement and the programs of the least time of a training step, with the proof; see solve for the rest."""
+    check_type(workload, Workload, "workload", "a Workload")
+    options = Options(instruction_set, steps, "reduction", _model(workload, cost_model), solver=solver)
+    return solve_step(workload, options, _resources(workload, solver, time_limit, memory_limit, progress))
 
 
 def compare(
@@ -143,16 +163,17 @@ def _placement(problem: Problem, placement: Where) -> Placement:
     return check_placement(matrix, problem.axes, problem.system)
 
 
-def _model(problem: Problem, given: CostModel | None) -> CostModel:
+def _model(problem: Problem | Workload, given: CostModel | None) -> CostModel:
     """The cost model that was given, or the problem's."""
-    check_type(problem, Problem, "problem", "a Problem")
+    if not isinstance(problem, Workload):
+        check_type(problem, Problem, "problem", "a Problem")
     if given is not None:
         check_type(given, CostModel, "cost_model", "a cost model, such as AlphaBeta()")
     return cost_model_of(problem.cost_model) if given is None else given
 
 
 def _resources(
-    problem: Problem,
+    problem: Problem | Workload,
     solver: str,
     time_limit: float | None,
     memory_limit: int | None,

@@ -18,10 +18,12 @@ from smtsynth import (
     Instruction,
     Level,
     Limits,
+    NamedReduction,
     Problem,
     Reduction,
     Schedule,
     System,
+    Workload,
     compare,
     count_placements,
     enumerate_programs,
@@ -31,10 +33,12 @@ from smtsynth import (
     read_problem,
     simulate,
     solve,
+    solve_workload,
 )
 
 GIVEN = problem(A100, (64,), (0,), "1 GiB")
 MATRIX = [[4, 16]]
+STEP = Workload(A100, {"a": 64}, [NamedReduction("r", Reduction(["a"], 8))])
 TWICE = Entry(Collective.ALL_REDUCE, ((0, 1),))
 WRONG: list[tuple[str, Callable[[], object]]] = [
     ("time_limit: is '5 s'; expected a positive number of seconds", lambda: solve(GIVEN, time_limit="5 s")),
@@ -102,6 +106,14 @@ WRONG: list[tuple[str, Callable[[], object]]] = [
     ("axis name '5'", lambda: Axis(5, 5)),
     ("program: is 5; expected text", lambda: parse_program(5, ("root",))),
     ("file: is 5; expected a path", lambda: read_problem(5)),
+    ("workload: is 5; expected a Workload", lambda: solve_workload(5)),
+    ("time_limit: is 'now'", lambda: solve_workload(STEP, time_limit="now")),
+    ("system: is 5", lambda: Workload(5, {"a": 64}, [])),
+    ("reductions: is Reduction", lambda: Workload(A100, {"a": 64}, [Reduction(["a"], 8)])),
+    ("reductions: is 5; expected a list of NamedReduction", lambda: Workload(A100, {"a": 64}, 5)),
+    ("constraints: is 'a'", lambda: Workload(A100, {"a": 64}, STEP.reductions, constraints=["a"])),
+    ("cost_model: is 'paper'", lambda: Workload(A100, {"a": 64}, STEP.reductions, cost_model="paper")),
+    ("reduction 'r': is 5; expected a Reduction", lambda: NamedReduction("r", 5)),
     ("goal: has no group 1 with a device", lambda: Goal().root(1)),
     ("goal: has no group 1 with a device", lambda: Goal(groups=((0, 1),)).root(1)),
     ("goal: has no group 0 with a device", lambda: Goal(groups=((),)).root(0)),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 
 import pytest
 from conftest import A100, THREE
 
-from smtsynth import InputError, Level, Limits, Reduction, Status, System
+import smtsynth
+from smtsynth import InputError, Level, Limits, Reduction, Status, System, read_workload
 from smtsynth.cost.alphabeta import AlphaBeta
 from smtsynth.cost.prices import Prices
 from smtsynth.cost.traffic import traffic_cost
@@ -299,3 +301,13 @@ def test_why_names_costs_that_brute_force_has() -> None:
         assert one.cost == min(BRUTE.step(workload, placement) for placement in allowed)
     alone = best_plain(tables, best.matrix, Resources())
     assert alone.plain is not None and alone.plain >= (best.cost or 0)
+
+
+def test_the_api_solves_a_file_s_workload() -> None:
+    workload = read_workload(Path(__file__).parents[1] / "examples" / "workloads" / "hsdp-64.yaml")
+    said: list[str] = []
+    found = smtsynth.solve_workload(workload, solver="z3", steps=5, progress=said.append)
+    assert found.status is Status.OPTIMAL and found.cost == solve_workload(workload, Options(steps=5), Resources()).cost
+    assert found.placement is not None and said
+    late = smtsynth.solve_workload(workload, time_limit=1e-9)
+    assert late.status in (Status.FEASIBLE, Status.UNKNOWN) and late.reason

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from types import NoneType
 
-from smtsynth.errors import InputError
+from smtsynth.errors import InputError, check_type
 from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis, Matrix, axes_of, check_axes
 from smtsynth.model.problem import Limits, Problem, Reduction
@@ -38,6 +39,7 @@ class NamedReduction:
 
     def __post_init__(self) -> None:
         check_name(self.name, "reduction")
+        check_type(self.reduction, Reduction, f"reduction {self.name!r}", "a Reduction")
         check_count(self.count, f"reduction {self.name!r}")
 
 
@@ -136,6 +138,17 @@ class Workload:
         limits: Limits | None = None,
         cost_model: CostChoice | None = None,
     ) -> None:
+        check_type(system, System, "system", "a System")
+        for key, entries, kind in (
+            ("reductions", reductions, NamedReduction),
+            ("traffic", traffic, Traffic),
+            ("constraints", constraints, Constraint),
+        ):
+            check_type(entries, (list, tuple), key, f"a list of {kind.__name__}")
+            for entry in entries:
+                check_type(entry, kind, key, f"a list of {kind.__name__}")
+        check_type(limits, (Limits, NoneType), "limits", "Limits")
+        check_type(cost_model, (CostChoice, NoneType), "cost_model", "a CostChoice")
         if not reductions and not traffic:
             raise InputError("a workload has no reductions", expected="at least one")
         found = check_axes(axes_of(axes), system)
