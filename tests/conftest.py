@@ -1,4 +1,4 @@
-"""What the tests share: systems of the model's examples, and where data outside the project is."""
+"""What the tests share: systems of the model's examples, the command line, and where data outside the project is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_support import Cli
 
 from smtsynth import Level, Problem, Reduction, System
 
@@ -27,6 +28,12 @@ def axes(*sizes: int) -> dict[str, int]:
 def problem(system: System, sizes: tuple[int, ...], over: tuple[int, ...], payload: int | str) -> Problem:
     """A reduction over the axes number `over`."""
     return Problem(system, axes(*sizes), Reduction([f"a{number}" for number in over], payload))
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """The command line in this process."""
+    return Cli(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture(scope="session")

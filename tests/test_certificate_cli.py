@@ -19,11 +19,6 @@ CHECK = {
 }
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capfd)
-
-
 def test_one_placement(cli: Cli) -> None:
     place = str(cli.folder / "c")
     words = ["solve", cli.put(PROBLEM), "--placement", BOTH, "--certificate", place]

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from cli_support import BOTH, PROBLEM, SPLIT, Cli, Ran
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capfd)
 
 
 def refused(ran: Ran, *words: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from cli_support import Cli
 
@@ -20,11 +18,6 @@ traffic:
   - {name: stages, axis: data, pattern: point-to-point, bytes: 1 MiB, count: 2}
 """
 PINNED = STEP + "constraints: [{axis: tensor, inside: node}, {axis: tensor, level: node, factor: 2}]\n"
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capfd)
 
 
 def test_json(cli: Cli) -> None:

@@ -137,19 +137,28 @@ def flat(entries: list[GroupLoad]) -> list[tuple[Collective, tuple[int, ...], in
     return rows
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(steps())
 def test_step_equals_the_edge_by_edge_reference(case: tuple[System, list[GroupLoad]]) -> None:
     system, entries = case
     assert MODEL.step(system, entries) == reference(system, flat(entries))
 
 
-def test_many_random_groups_equal_the_reference() -> None:
+@pytest.mark.full
+@settings(derandomize=True, deadline=None, max_examples=2000)
+@given(steps())
+def test_many_steps_equal_the_edge_by_edge_reference(case: tuple[System, list[GroupLoad]]) -> None:
+    system, entries = case
+    assert MODEL.step(system, entries) == reference(system, flat(entries))
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.full)])
+def test_many_random_groups_equal_the_reference(count: int) -> None:
     """48 devices in 2 to 12 groups of equal size, as arrays: the shape that lowered instructions have."""
     random_ = random.Random(6)
     levels = [Level("a", 2, 3, 5, 1), Level("b", 4, 7, "0.3 s", 2), Level("c", 6, 11, 1)]
     system = System(levels, 1)
-    for _ in range(60):
+    for _ in range(count):
         devices = list(range(48))
         random_.shuffle(devices)
         m = random_.choice([2, 3, 4, 6, 24])

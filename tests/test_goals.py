@@ -17,7 +17,7 @@ from smtsynth.cost.prices import Prices
 from smtsynth.meaning import classes, rules
 from smtsynth.meaning.goals import Target, run_rules, target, target_of
 from smtsynth.meaning.words import run_words
-from smtsynth.model.lowering import lower
+from smtsynth.model.lowering import lower, lowering_of
 from smtsynth.model.placement import placements
 from smtsynth.model.program import Collective, Instruction, Program, instruction_set
 from smtsynth.search.enumerate import StateGraph, cheapest_programs
@@ -199,11 +199,14 @@ def test_agreement_on_8_by_8_over_2_4_8(collective: Collective, over: tuple[int,
     assert faster or collective in chains, "no optimum beats the plain collective"
 
 
-def test_hybrid_mix_on_8_by_8_over_2_4_8() -> None:
+@pytest.mark.parametrize(("steps", "most"), [(3, 4), pytest.param(4, 5, marks=pytest.mark.full)])
+def test_hybrid_mix_on_8_by_8_over_2_4_8(steps: int, most: int) -> None:
+    """On the placements of at most so many factors; five is all."""
     asked = Problem(system(2, 4, 8), {"replicate": 8, "shard": 8}, Reduction(["replicate", "shard"], MIB, HYBRID))
-    answers = compare(asked, steps=4)
-    assert all(answer.agree is True for answer in answers)
-    assert any((answer.solved.cost or 0) < answer.solved.allreduce for answer in answers)
+    every = [lowering_of(asked, one) for one in placements(asked.system, asked.axes)]
+    answers = [answer for one in every if one.depth <= most for answer in compare(asked, one.placement, steps=steps)]
+    assert len(answers) == {4: 4, 5: 6}[most] and all(answer.agree is True for answer in answers)
+    assert all((answer.solved.cost or 0) < answer.solved.allreduce for answer in answers)
 
 
 @pytest.mark.parametrize("goal", [goal for goal, _ in targets() if goal.size <= 4], ids=name_of)

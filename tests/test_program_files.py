@@ -70,7 +70,7 @@ def programs(draw: st.DrawFn) -> tuple[tuple[str, ...], Program]:
     return names, tuple(draw(st.lists(st.sampled_from(instruction_set(depth)), max_size=5)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(programs())
 def test_a_written_program_reads_back(case: tuple[tuple[str, ...], Program]) -> None:
     names, program = case

@@ -152,13 +152,15 @@ def test_verdicts_are_those_of_the_buffers(layout: str, solver: str) -> None:
 FILES = ("schedule.smt2", "schedule-length.smt2", "schedule-run.smt2")
 
 
+@cache
+def by_hand(layout: str, without: frozenset[str] = frozenset()) -> list[Answer]:
+    """What z3 answers for the schedules by hand, with conjuncts dropped."""
+    return answers([schedule_obligation(one, layout, without) for one in BY_HAND], "z3")
+
+
 @pytest.mark.parametrize("name", [name for file in FILES for name in conjuncts(encoding_text(file))])
 def test_dropping_a_conjunct_is_noticed(name: str) -> None:
-    right = {layout: answers([schedule_obligation(one, layout) for one in BY_HAND], "z3") for layout in LAYOUTS}
-    dropped = {
-        layout: answers([schedule_obligation(one, layout, {name}) for one in BY_HAND], "z3") for layout in LAYOUTS
-    }
-    assert dropped != right
+    assert any(by_hand(layout, frozenset([name])) != by_hand(layout) for layout in LAYOUTS)
 
 
 @pytest.mark.parametrize("solver", SMT_SOLVERS)

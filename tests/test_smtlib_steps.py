@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from functools import cache
+from itertools import product
 
 import pytest
 from smtlib_support import (
@@ -87,8 +88,15 @@ def test_class_step_relation_is_the_class_meaning(depth: int, solver: str) -> No
     assert class_steps_agree(depth, cases, solver)
 
 
+SLOW = [((2, 3), "cvc5"), ((3, 2), "cvc5")]
+
+
 @pytest.mark.parametrize(
-    ("sizes", "solver"), [(sizes, solver) for sizes in [(2,), (3,), *TWO] for solver in SMT_SOLVERS]
+    ("sizes", "solver"),
+    [
+        pytest.param(*one, marks=[pytest.mark.full] if one in SLOW else [])
+        for one in product([(2,), (3,), *TWO], SMT_SOLVERS)
+    ],
 )
 def test_concrete_step_implies_class_step(sizes: tuple[int, ...], solver: str) -> None:
     instructions = instruction_set(len(sizes))
@@ -243,19 +251,20 @@ def test_dropping_a_conjunct_is_noticed(file: str, name: str) -> None:
     """Each conjunct dropped makes an obligation fail; a need of the class step, being on the other side of it, or what
     follows for described states, makes the comparison with the interpreter fail."""
     sizes = (2, 2)
-    caught = failing(sizes, name)
+    obligations = failing(sizes, name)
+    by_obligation = ".needs" not in name and (file != "class-collectives.smt2" or name.split(".")[-1] in GIVES)
+    if by_obligation and name not in ELSEWHERE:
+        assert obligations
+    if obligations:
+        return
+    caught = []
     if file in RULES_FILES and not steps_agree(sizes, rules_cases(sizes), "z3", {name}):
         caught.append("the interpreter")
     if file in CLASS_FILES and not class_steps_agree(2, cases_of_classes(2), "z3", {name}):
         caught.append("the class meaning")
     if file == "described.smt2" and not covers(sizes, "z3", {name}):
         caught.append("the live states")
-    print(f"{file:24}{name:32}{', '.join(caught)}")
-    obligations = [one for one in caught if "." in one]
-    by_obligation = ".needs" not in name and (file != "class-collectives.smt2" or name.split(".")[-1] in GIVES)
     assert caught
-    if by_obligation and name not in ELSEWHERE:
-        assert obligations
 
 
 GIVES = {"sum", "part", "empties", "union", "root"}

@@ -253,7 +253,7 @@ def test_the_schedules_among_the_examples(cli: Cli, name: str, status: int) -> N
 
 
 def test_the_example_test_file_passes() -> None:
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/test_my_allreduce.py"]
+    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "examples/test_my_allreduce.py"]
     done = subprocess.run(words, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "270 passed" in done.stdout
 

@@ -24,12 +24,6 @@ from smtsynth.workloads.moe import moe_step
 from smtsynth.workloads.shape import Dense, Mixture, Sizes, Training
 from smtsynth.workloads.step import Step
 
-
-@pytest.fixture
-def cli(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capfd)
-
-
 # A layer: Q and O 8·8 each, K and V 8·4 each, gated feed-forward 3·8·32, norms 16: 976 parameters. A matrix of the
 # vocabulary: 800. On one of two tensor-parallel devices 96 + 384 + 16 = 496, and 400.
 SMALL = Dense(layers=4, hidden=8, ffn=32, heads=4, kv_heads=2, vocabulary=100)
