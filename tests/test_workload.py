@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from time import perf_counter
 
 import pytest
 from conftest import A100, THREE
@@ -311,3 +312,19 @@ def test_the_api_solves_a_file_s_workload() -> None:
     assert found.placement is not None and said
     late = smtsynth.solve_workload(workload, time_limit=1e-9)
     assert late.status in (Status.FEASIBLE, Status.UNKNOWN) and late.reason
+
+
+def test_why_says_what_a_limit_left_out() -> None:
+    workload = workloads(8)[0]
+    found = solve_workload(workload, Options(), Resources())
+    assert found.placement is not None and found.tables is not None
+    winner, late = found.placement.matrix, Resources(deadline=perf_counter() - 1)
+    for one in (
+        *runners_up(found.tables, winner, 3, late),
+        *(choice for _, choice in innermost(found.tables, winner, late)),
+        best_plain(found.tables, winner, late),
+        *(choice for choice in defaults(found.tables, late) if choice.matrix is not None),
+    ):
+        assert one.cost is None and one.reason and "time limit" in one.reason
+    for one in runners_up(found.tables, winner, 3, Resources()):
+        assert one.cost is not None and one.reason is None

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock, Timer
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+    from smtsynth.search.loop import Resources
 
 PATIENCE = 2.0  # seconds without a word
 EVERY = 1.0  # seconds between lines where there is no terminal
@@ -64,3 +69,13 @@ class Progress:
             if self._spinner is not None:
                 self._spinner.stop()
                 self._spinner = None
+
+
+@contextmanager
+def watching(resources: Resources) -> Iterator[Resources]:
+    """The resources with progress of their own, which goes away at the end, before something is printed."""
+    progress = Progress()
+    try:
+        yield replace(resources, progress=progress)
+    finally:
+        progress.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,7 @@ from smtsynth.errors import InputError
 from smtsynth.interfaces.jsonout import schedule_json
 from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
+from smtsynth.interfaces.progress import watching
 from smtsynth.interfaces.report import LEFT_OUT, bottleneck_text, milliseconds
 from smtsynth.model.placement import show_matrix
 from smtsynth.model.program import show_program
@@ -131,30 +132,38 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
     """Runners-up, defaults, which axis innermost, what placement alone brings, and where the answer changes."""
     if found.placement is None or found.cost is None:
         return
-    out, tables, winner = console(), Tables(found.workload, options), found.placement.matrix
+    out, winner = console(), found.placement.matrix
+    tables = found.tables or Tables(found.workload, options)
     first = Choice("this answer", winner, found.cost, found.plain)
-    groups = [
-        ("Placements", [first, *runners_up(tables, winner, 3, resources)]),
-        ("Common defaults", defaults(tables, resources)),
-        ("Which axis innermost", [one for _, one in innermost(tables, winner, resources)]),
-        ("Placement alone", [best_plain(tables, winner, resources)]),
+    groups: list[tuple[str, Callable[[Resources], list[Choice]]]] = [
+        ("Placements", lambda watched: [first, *runners_up(tables, winner, 3, watched)]),
+        ("Common defaults", lambda watched: defaults(tables, watched)),
+        ("Which axis innermost", lambda watched: [one for _, one in innermost(tables, winner, watched)]),
+        ("Placement alone", lambda watched: [best_plain(tables, winner, watched)]),
     ]
-    for title, choices in groups:
+    shown: dict[str, list[Choice]] = {}
+    for title, make in groups:
+        with watching(resources) as watched:
+            shown[title] = make(watched)
         out.print(f"\n{title}", style="bold")
         rows = Table(
             ("what", "step", "to best", "plain collectives", "placement"),
             right=("step", "to best", "plain collectives"),
             below={"placement": "placement "},
         )
-        for one in choices:
+        for one in shown[title]:
             rows.add_row(*_choice(one, found.cost))
         out.print(rows)
-    _gains(found, groups)
+    _gains(found, shown)
     out.print("\nWhere the answer changes, as all payloads grow together", style="bold")
     try:
-        pieces = changes(found.workload, options, resources)
+        with watching(resources) as watched:
+            pieces = changes(found.workload, options, watched)
     except InputError as error:
         out.print(f"Not looked for: {error.what}.", markup=False)
+        return
+    if not pieces:
+        out.print("Not found within the limits.")
         return
     rows = Table(("payloads from", "placement", "programs"), right=("payloads from",), below={"programs": ""})
     for piece in pieces:
@@ -163,17 +172,19 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
 
 
 def _choice(one: Choice, best: int) -> Sequence[str]:
-    matrix = "no matrix says it (an axis cuts a level unevenly)" if one.matrix is None else show_matrix(one.matrix)
+    matrix = show_matrix(one.matrix) if one.matrix is not None else one.reason or "-"
     if one.broken:
         matrix += f" (breaks: {'; '.join(map(str, one.broken))})"
+    if one.matrix is not None and one.reason:
+        matrix += f" ({one.reason})"
     ratio = "-" if one.cost is None else f"{one.cost / best:.2f}x"
     return one.name, milliseconds(one.cost), ratio, milliseconds(one.plain), matrix
 
 
-def _gains(found: WorkloadSolution, groups: Sequence[tuple[str, Sequence[Choice]]]) -> None:
+def _gains(found: WorkloadSolution, groups: Mapping[str, Sequence[Choice]]) -> None:
     """How much placement and programs bring against the first default with plain collectives."""
-    start = next((one for one in dict(groups)["Common defaults"] if one.plain is not None), None)
-    alone = dict(groups)["Placement alone"][0]
+    start = next((one for one in groups["Common defaults"] if one.plain is not None), None)
+    alone = groups["Placement alone"][0]
     if start is None or not start.plain or not alone.plain or not found.cost or not start.cost:
         return
     console().print(

@@ -16,7 +16,8 @@ from smtsynth.search.workload import Tables, best_matrix, plain
 class Choice:
     """A placement for the tables of `why`: what it is, its matrix (None: no matrix says it), and its step's cost.
 
-    cost: nanoseconds with the best programs; plain: with plain collectives; broken: constraints it does not obey.
+    cost: nanoseconds with the best programs; plain: with plain collectives; broken: constraints it does not obey;
+    reason: why nothing, or not all, is known of it.
     """
 
     name: str
@@ -24,14 +25,21 @@ class Choice:
     cost: int | None
     plain: int | None
     broken: tuple[Constraint, ...] = ()
+    reason: str | None = None
 
 
-def choice(tables: Tables, name: str, matrix: Matrix | None, resources: Resources) -> Choice:
-    """A placement with its costs."""
+UNEVEN = "no matrix says it (an axis cuts a level unevenly)"
+
+
+def choice(tables: Tables, name: str, matrix: Matrix | None, resources: Resources, reason: str | None = None) -> Choice:
+    """A placement with its costs; `reason`: why there is none, or why a better one may have been missed."""
     if matrix is None:
-        return Choice(name, None, None, None)
+        return Choice(name, None, None, None, reason=reason)
     broken = tuple(tables.workload.broken(matrix))
-    return Choice(name, matrix, tables.look(matrix, resources), tables.total(matrix, plain), broken)
+    left = resources.left()
+    if resources.interrupted.is_set() or (left is not None and left <= 0):
+        return Choice(name, matrix, None, tables.total(matrix, plain), broken, reason or "the time limit was reached")
+    return Choice(name, matrix, tables.look(matrix, resources), tables.total(matrix, plain), broken, reason)
 
 
 def runners_up(tables: Tables, winner: Matrix, count: int, resources: Resources) -> list[Choice]:
@@ -39,22 +47,28 @@ def runners_up(tables: Tables, winner: Matrix, count: int, resources: Resources)
     seen, found = [winner], []
     for number in range(count):
         best = best_matrix(tables, (), seen, resources)
+        if best.matrix is None and best.refuted:
+            break
+        name = f"runner-up {number + 1}"
+        found.append(choice(tables, name, best.matrix, resources, best.reason))
         if best.matrix is None:
             break
         seen.append(best.matrix)
-        found.append(choice(tables, f"runner-up {number + 1}", best.matrix, resources))
     return found
 
 
 def defaults(tables: Tables, resources: Resources) -> list[Choice]:
     """What common defaults cost."""
-    return [choice(tables, name, matrix, resources) for name, matrix in default_matrices(tables.workload)]
+    return [
+        choice(tables, name, matrix, resources, UNEVEN if matrix is None else None)
+        for name, matrix in default_matrices(tables.workload)
+    ]
 
 
 def best_plain(tables: Tables, winner: Matrix, resources: Resources) -> Choice:
     """The best placement if all collectives stay plain: what placement alone brings."""
     best = best_matrix(tables, (winner,), (), resources, plain)
-    return choice(tables, "the best placement for plain collectives", best.matrix, resources)
+    return choice(tables, "the best placement for plain collectives", best.matrix, resources, best.reason)
 
 
 def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tuple[str, Choice]]:
@@ -71,9 +85,10 @@ def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tupl
         inside.tables = tables.tables  # the rows' costs don't depend on constraints
         first = [winner] if winner[row][-1] == most else []
         best = best_matrix(inside, first, (), resources)
-        found.append(
-            (axis.name, choice(inside, f"{axis.name} innermost ({most} at {pinned.level})", best.matrix, resources))
-        )
+        name, reason = f"{axis.name} innermost ({most} at {pinned.level})", best.reason
+        if best.matrix is None and best.refuted:
+            reason = "no placement that obeys the constraints"
+        found.append((axis.name, choice(inside, name, best.matrix, resources, reason)))
     return found
 
 
