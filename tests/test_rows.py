@@ -40,7 +40,7 @@ MIB = 2**20
 RING = System([Level("node", 4, "10 GB/s", "9 us"), Level("gpu", 4, "50 GB/s", "2 us", kind="ring")])
 TORUS = System([Level("pod", 2, "5 GB/s", "20 us"), Level("chip", 8, "40 GB/s", "1 us", kind="torus", dims=[4, 2])])
 BOTH = System(
-    [Level("rack", 4, "8 GB/s", "5 us", kind="ring"), Level("node", 2, "12 GB/s"), Level("gpu", 4, 90e9, kind="full")]
+    [Level("rack", 4, "8 GB/s", "5 us", kind="ring"), Level("node", 2, "12 GB/s"), Level("gpu", 2, 90e9, kind="full")]
 )
 HALF = System([Level("node", 4, "10 GB/s", "9 us", duplex="half"), Level("gpu", 4, "50 GB/s")], copy="200 GB/s")
 LINKS = System(
@@ -59,7 +59,7 @@ def axes_of(*sizes: int) -> tuple[Axis, ...]:
 
 
 def sizes_of(system: System) -> tuple[int, ...]:
-    return {16: (2, 4, 2), 32: (4, 2, 4), 8: (2, 2, 2)}[system.devices]
+    return {16: (2, 4, 2), 8: (2, 2, 2)}[system.devices]
 
 
 def kinds(system: System) -> Iterator[tuple[Reduction, tuple[Axis, ...]]]:
@@ -80,7 +80,7 @@ def test_vectors_and_divisors() -> None:
 @pytest.mark.parametrize("system", [A100, THREE, *SYSTEMS], ids=lambda one: "x".join(map(str, one.sizes)))
 def test_rows_are_those_of_all_placements(system: System) -> None:
     sizes = {64: (4, 2, 8)}.get(system.devices) or sizes_of(system)
-    for reduction, axes in [*kinds(RING), *kinds(BOTH)]:
+    for reduction, axes in kinds(RING):
         problem = Problem(system, axes_of(*sizes[: len(axes)]), reduction)
         rows = Rows.of_problem(problem)
         every = rows.every()

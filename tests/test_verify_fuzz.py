@@ -58,7 +58,13 @@ def some(seed: int, count: int, most: int) -> list[Schedule]:
     return [random_schedule(rng, most) for _ in range(count)]
 
 
-@pytest.mark.parametrize(("layout", "seed", "count"), [("any", 1, 2400), ("identity", 2, 800)])
+THOUSANDS = [("any", 1, 2400), ("identity", 2, 800)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "seed", "count"),
+    [("any", 11, 800), ("identity", 12, 400), *(pytest.param(*one, marks=pytest.mark.full) for one in THOUSANDS)],
+)
 def test_interpreter_and_z3_agree_on_thousands(layout: Layout, seed: int, count: int) -> None:
     seen = agree(some(seed, count, 4), layout, "z3")
     assert min(seen["proved"], seen["refuted"]) > count // 4
