@@ -145,9 +145,11 @@ def test_closed_streams_and_closed_pipes(tmp_path: Path) -> None:
         (f"{run} placements {problem} >&-", 0),
         (f"{run} solve nowhere.yaml 2>&-", 2),
         (f"{run} solve - <&-", 2),
-        (f"{run} enumerate {problem} --placement '{BOTH}' --all --json | true", 0),
+        (f"{run} enumerate {problem} --placement '{BOTH}' --all --json | true; exit ${{PIPESTATUS[0]}}", 0),
+        (f"{run} export jax {problem} --placement '{BOTH}' | true; exit ${{PIPESTATUS[0]}}", 0),
+        (f"{run} solve {problem} --json | true; exit ${{PIPESTATUS[0]}}", 0),
     ):
-        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment(), timeout=60)
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment(), timeout=60)
         assert done.returncode == status, line
         assert "Traceback" not in done.stderr and "Exception" not in done.stderr, done.stderr
 

@@ -89,3 +89,32 @@ def test_bad_workloads(cli: Cli, old: str, new: str, match: str) -> None:
     assert old in STEP
     ran = cli("solve", cli.put(STEP.replace(old, new, 1)), "--json")
     assert ran.status == 2 and not ran.out and ran.err.count("\n") == 1 and match in ran.err
+
+
+def test_a_step_that_costs_nothing(cli: Cli) -> None:
+    system = "system: {levels: [{name: a, size: 1, bandwidth: 1 GB/s, latency: 1 us}]}\naxes: {d: 1}\n"
+    ran = cli("solve", cli.put(system + "reductions: [{name: r, over: [d], bytes: 8 MiB}]\n"), "--why")
+    assert ran.status == 0 and "A step of 1 reduction;" in ran.out and "this answer" in ran.out
+
+
+def test_what_a_workload_does_not_take_is_one_line(cli: Cli) -> None:
+    paper = cli.put(STEP + "cost_model: paper\n", "paper.yaml")
+    both = cli.put(STEP + "reduce: {over: [data], bytes: 1 GiB}\n", "both.yaml")
+    measured = cli.put(STEP + "cost_model: measured\n", "measured.yaml")
+    for words, said in (
+        ([cli.put(STEP), "--overlap", "full"], "overlap full: is for one reduction"),
+        ([cli.put(STEP), "--cost-model", "paper"], "--cost-model: paper doesn't price given traffic"),
+        ([paper], "paper doesn't price given traffic"),
+        ([both], "has `reductions` beside `reduce`"),
+        ([measured], "measured needs `curves`"),
+    ):
+        ran = cli("solve", *words)
+        assert ran.status == 2 and ran.err.count("\n") == 1 and said in ran.err and not ran.out
+        assert words[0].startswith("-") or len(words) > 1 or words[0] in ran.err or "cost-model" in ran.err
+
+
+def test_without_bounds_a_step_is_proved_too(cli: Cli) -> None:
+    found = cli("solve", cli.put(STEP), "--json").data
+    again = cli("solve", cli.put(STEP), "--json", "--bounds", "off").data
+    assert again["status"] == "optimal" and again["cost_seconds"] == found["cost_seconds"]
+    assert all(one["steps_limit"] >= 5 for one in found["reductions"])

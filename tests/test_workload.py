@@ -27,7 +27,15 @@ from smtsynth.search.loop import Resources
 from smtsynth.search.rows import RowTable
 from smtsynth.search.solve import Options
 from smtsynth.search.why import best_plain, defaults, innermost, runners_up
-from smtsynth.search.workload import Tables, best_matrix, conflict, lower_bound, solve_workload
+from smtsynth.search.workload import (
+    Tables,
+    achieved,
+    best_matrix,
+    conflict,
+    lower_bound,
+    solve_on,
+    solve_workload,
+)
 from smtsynth.solvers.outcome import Answer
 
 MIB = 2**20
@@ -188,11 +196,11 @@ def test_bad_workloads() -> None:
     one = NamedReduction("grads", Reduction(["data"], MIB))
     for arguments, match in [
         ({"reductions": []}, "no reductions"),
-        ({"reductions": [one, one]}, "two reductions are named 'grads'"),
+        ({"reductions": [one, one]}, "two entries are named 'grads'"),
         ({"reductions": [NamedReduction("x", Reduction(["model"], MIB))]}, "no axis 'model'"),
         ({"constraints": [Constraint("data", inside="rack")]}, "no level 'rack'"),
         ({"constraints": [Constraint("pipe", unsplit=True)]}, "no axis 'pipe'"),
-        ({"traffic": [Traffic("grads", "data", "all-to-all", MIB)]}, "two reductions are named"),
+        ({"traffic": [Traffic("grads", "data", "all-to-all", MIB)]}, "two entries are named"),
     ]:
         with pytest.raises(InputError, match=match):
             Workload(A100, {"data": 64}, **{"reductions": [one], **arguments})  # type: ignore[arg-type]
@@ -228,11 +236,17 @@ def test_default_matrices_number_devices_through_the_axes(number: int) -> None:
     assert len(default_matrices(workload)) >= 2
 
 
+def workload_reductions(axis: str) -> list[NamedReduction]:
+    return [NamedReduction("r", Reduction([axis], MIB))]
+
+
 def test_megatron_order_is_named_where_the_axes_are_megatrons() -> None:
     workload = Workload(A100, {"dp": 8, "tp": 8}, [NamedReduction("r", Reduction(["dp"], MIB))])
     names = dict(default_matrices(workload))
     (name,) = [one for one in names if "Megatron" in one]
     assert names[name] == ((4, 2), (1, 8))
+    sharded = Workload(A100, {"replicate": 4, "shard": 4, "tensor": 4}, workload_reductions("shard"))
+    assert dict(default_matrices(sharded))[name] == ((4, 1), (1, 4), (1, 4))
     other = Workload(A100, {"x": 64}, [NamedReduction("r", Reduction(["x"], MIB))])
     assert not any("Megatron" in one for one, _ in default_matrices(other))
 
@@ -252,7 +266,7 @@ def test_lower_bound_by_bisection_never_passes_the_optimum() -> None:
         if best.cost is None:
             continue
         bound, queries = lower_bound(tables, best.cost, Resources())
-        assert bound == best.cost and queries[0].answer is Answer.UNSAT
+        assert bound == best.cost and all(one.answer is Answer.UNSAT for one in queries[:1])
         fresh, _ = lower_bound(Tables(workload, Options()), best.cost, Resources())
         assert 0 <= fresh <= best.cost
 
@@ -328,3 +342,33 @@ def test_why_says_what_a_limit_left_out() -> None:
         assert one.cost is None and one.reason and "time limit" in one.reason
     for one in runners_up(found.tables, winner, 3, Resources()):
         assert one.cost is not None and one.reason is None
+
+
+def test_as_much_innermost_as_the_constraints_allow() -> None:
+    system = System([Level("node", 2, "10 GB/s"), Level("gpu", 8, "100 GB/s")])
+    pinned = Constraint("replicate", level="node", factor=2)
+    workload = Workload(system, {"replicate": 4, "shard": 4}, workload_reductions("shard"), constraints=[pinned])
+    tables = Tables(workload, Options())
+    found = dict(innermost(tables, ((2, 2), (1, 4)), Resources()))
+    assert found["replicate"].matrix == ((2, 2), (1, 4)) and "(2 at gpu)" in found["replicate"].name
+    assert found["shard"].matrix == ((2, 2), (1, 4)) and found["shard"].cost is not None
+
+
+def test_a_late_answer_is_no_worse_than_what_was_found() -> None:
+    """The programs that the tables know are kept where no time is left to look again."""
+    workload = workloads(8)[3]
+    tables = Tables(workload, Options())
+    best = best_matrix(tables, (), (), Resources())
+    assert best.matrix is not None and best.cost is not None
+    late = solve_on(tables, best.matrix, Resources(deadline=perf_counter() - 1))
+    traffic = sum(one.flow.count * achieved(one, one.rows.of(best.matrix)) for one in tables.flows)
+    assert sum(one.total or 0 for one in late) + traffic == best.cost
+    assert all(one.solution.status is not Status.OPTIMAL for one in late if one.solution.cost)
+
+
+def test_a_lower_bound_takes_no_time() -> None:
+    for workload in workloads(12):
+        found = solve_workload(workload, Options(), Resources())
+        if found.tables is not None and found.cost:
+            bound, _ = lower_bound(found.tables, found.cost, Resources(deadline=perf_counter() - 1))
+            assert 0 < bound <= found.cost

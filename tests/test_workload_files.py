@@ -119,8 +119,7 @@ def test_each_reader_says_what_the_other_file_is(tmp_path: Path) -> None:
     assert "p.yaml:1: is a problem of one reduction (`reduce`); expected a workload: `reductions`" in line
     both = GOOD + "reduce: {over: [data], bytes: 1}\n"
     assert "has `reductions` beside `reduce`" in refusal(read_workload, put(tmp_path, both))
-    # Of a file that is both, the reader of problems says which keys a problem has.
-    assert "key reductions: is unknown" in refusal(read_problem_or_workload, put(tmp_path, both))
+    assert "has `reductions` beside `reduce`" in refusal(read_problem_or_workload, put(tmp_path, both))
 
 
 WRONG = [
@@ -144,11 +143,11 @@ WRONG = [
     ("count: 128", "count: true", "9: key reductions[2].count", ["is true"]),
     ("count: 128", "count: 1000000001", "9: key reductions[2].count", ["from 1 to 1000000000"]),
     ("count: 128", "cuont: 128", "9: key reductions[2].cuont", ["did you mean 'count'?"]),
-    ("name: activations", "name: gradients", "9: key reductions[2].name", ["two reductions are named 'gradients'"]),
+    ("name: activations", "name: gradients", "9: key reductions[2].name", ["two entries are named 'gradients'"]),
     ("name: activations", "name: 7", "9: key reductions[2].name", ["is 7", "name"]),
     ("name: activations", "name: a b", "9: key reductions[2].name", ["cannot be used"]),
     ("name: activations, ", "", "9: key reductions[2].name", ["is missing"]),
-    ("name: stages", "name: gradients", "11: key traffic[0].name", ["two reductions are named", "reductions[1]"]),
+    ("name: stages", "name: gradients", "11: key traffic[0].name", ["two entries are named", "reductions[1]"]),
     ("axis: stage", "axis: stages", "11: key traffic[0].axis", ["did you mean 'stage'?"]),
     ("point-to-point", "ring", "11: key traffic[0].pattern", ["'ring' is unknown", "point-to-point, all-to-all"]),
     (", bytes: 64 MiB, count: 32", "", "11: key traffic[0].bytes", ["is missing"]),

@@ -26,7 +26,10 @@ MAX_BYTES = 2**60
 def choice_of(node: Node) -> CostChoice:
     """The choice that a file makes. InputError names file and key."""
     if isinstance(node.value, str):
-        return CostChoice(node.word(MODELS))
+        name = node.word(MODELS)
+        if name == "measured":
+            raise node.error("measured needs `curves`", "those of smtsynth calibrate")
+        return CostChoice(name)
     keys = node.fields(("name",), ("algorithm", "overlap", "curves", "beyond"))
     name = keys["name"].word(MODELS)
     words = {"algorithm": ALGORITHMS, "overlap": OVERLAPS, "beyond": BEYOND}

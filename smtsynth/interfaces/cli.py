@@ -84,7 +84,7 @@ def main() -> None:
     _open_streams()
     _catch_signals()
     try:
-        status = cli.main(standalone_mode=False, prog_name="smtsynth")
+        status = _run()
         sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -106,6 +106,15 @@ def main() -> None:
     except OSError as error:
         _drop_output()
         _fail(f"the answer cannot be written ({error.strerror or error})", 2)
+
+
+def _run() -> object:
+    """What the command returns. Click's own main would end with a status of its own where a pipe is closed."""
+    try:
+        with cli.make_context("smtsynth", sys.argv[1:]) as context:
+            return cli.invoke(context)
+    except click.exceptions.Exit as end:  # --help
+        return end.exit_code
 
 
 def _open_streams() -> None:

@@ -131,6 +131,11 @@ def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: d
         raise InputError(
             "a workload takes no --placement, --joint, --hierarchy or --encoding", expected="constraints in its file"
         )
+    if (given["overlap"] or asked.cost_model.overlap) == "full":
+        raise InputError("is for one reduction", where="overlap full", expected="a problem file with `reduce`")
+    if asked.traffic and not options.cost_model.name.startswith("alpha-beta"):
+        name = options.cost_model.name
+        raise InputError(f"{name} doesn't price given traffic", where="--cost-model", expected="alpha-beta")
     order = Order.of(given, asked, options, None)
     found = solve_workload(asked, options, resources)
     written = Written.of(order, found, options, resources)
@@ -145,7 +150,7 @@ def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: d
             why_report(found, options, resources)
         written.report()
     written.end()
-    return EXIT[found.status]
+    return 3 if resources.interrupted.is_set() else EXIT[found.status]
 
 
 @click.command()

@@ -43,6 +43,9 @@ def problem_of(data: object, where: str) -> Problem:
     root = Node.root(data, where)
     if is_workload(data):
         raise root.error("holds several reductions (a workload)", "a problem with one `reduce`; solve takes workloads")
+    both = [key for key in WORKLOAD_KEYS if isinstance(data, dict) and key in data]
+    if both:
+        raise root.error(f"has `{both[0]}` beside `reduce`", "a problem with `reduce`, or a workload without")
     keys = root.fields(("system", "axes", "reduce"), ("limits", "cost_model"))
     system = system_of(keys["system"])
     axes = named_axes(keys["axes"], system)

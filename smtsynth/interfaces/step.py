@@ -15,7 +15,8 @@ from smtsynth.interfaces.layout import Table, console
 from smtsynth.interfaces.programs import program_data
 from smtsynth.interfaces.progress import watching
 from smtsynth.interfaces.report import LEFT_OUT, bottleneck_text, milliseconds
-from smtsynth.model.placement import show_matrix
+from smtsynth.model.lowering import lowering_of
+from smtsynth.model.placement import Placement, show_matrix
 from smtsynth.model.program import show_program
 from smtsynth.model.units import seconds_of, show_bytes
 from smtsynth.search.changes import Piece, changes
@@ -59,6 +60,7 @@ def _reduction_json(one: ReductionAnswer) -> dict[str, Any]:
         "name": one.named.name,
         "count": one.named.count,
         "status": solution.status,
+        "steps_limit": solution.steps_limit,
         "cost_seconds": seconds_of(solution.cost),
         "allreduce_seconds": seconds_of(solution.allreduce),
         "program": None if program is None else program_data(program, solution.lowering.names),
@@ -71,13 +73,15 @@ def step_report(found: WorkloadSolution, options: Options) -> None:
     out, workload = console(), found.workload
     axes = ", ".join(f"{axis.name} {axis.size}" for axis in workload.axes)
     levels = " x ".join(f"{level.size} {level.name}" for level in workload.system.levels)
-    out.print(f"A step of {len(workload.reductions)} reductions; {axes} on {levels}", markup=False)
+    count = len(workload.reductions)
+    out.print(f"A step of {count} reduction{'s' * (count != 1)}; {axes} on {levels}", markup=False)
     if found.placement is None or found.cost is None or found.plain is None:
         out.print(f"\n{str(found.status).capitalize()}: {found.reason}", markup=False)
         return
     gain = found.plain / found.cost if found.cost else 1.0
+    how = f"{gain:.2f}x faster" if gain >= 1 else f"{1 / gain:.2f}x slower"
     out.print(
-        f"\n{gain:.2f}x faster than with plain collectives: {milliseconds(found.cost)} a step instead of "
+        f"\n{how} than with plain collectives: {milliseconds(found.cost)} a step instead of "
         f"{milliseconds(found.plain)}, on placement {found.placement}",
         markup=False,
         style="bold",
@@ -155,7 +159,7 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
             rows.add_row(*_choice(one, found.cost))
         out.print(rows)
     _gains(found, shown)
-    out.print("\nWhere the answer changes, as all payloads grow together", style="bold")
+    out.print("\nWhere the answer changes, as all payloads grow together, from 1/1024x to 1024x", style="bold")
     try:
         with watching(resources) as watched:
             pieces = changes(found.workload, options, watched)
@@ -166,9 +170,11 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
         out.print("Not found within the limits.")
         return
     rows = Table(("payloads from", "placement", "programs"), right=("payloads from",), below={"programs": ""})
-    for piece in pieces:
-        rows.add_row(_factor(piece.start), show_matrix(piece.matrix), _programs(found, piece))
+    for before, piece in zip([None, *pieces], pieces, strict=False):
+        rows.add_row(_factor(piece.start), show_matrix(piece.matrix), _programs(found, piece, before))
     out.print(rows)
+    if resources.interrupted.is_set():
+        out.print("\nInterrupted: these tables are not complete.")
 
 
 def _choice(one: Choice, best: int) -> Sequence[str]:
@@ -177,7 +183,7 @@ def _choice(one: Choice, best: int) -> Sequence[str]:
         matrix += f" (breaks: {'; '.join(map(str, one.broken))})"
     if one.matrix is not None and one.reason:
         matrix += f" ({one.reason})"
-    ratio = "-" if one.cost is None else f"{one.cost / best:.2f}x"
+    ratio = "-" if one.cost is None or not best else f"{one.cost / best:.2f}x"
     return one.name, milliseconds(one.cost), ratio, milliseconds(one.plain), matrix
 
 
@@ -200,7 +206,12 @@ def _factor(factor: Fraction) -> str:
     return f"{value:.4g}x" if value >= 1 else f"1/{1 / value:.4g}x"
 
 
-def _programs(found: WorkloadSolution, piece: Piece) -> str:
-    """The programs of a piece, by reduction: how many steps each takes."""
-    pairs = zip(found.workload.reductions, piece.programs, strict=True)
-    return ", ".join(f"{one.name}: {len(program)} step{'s' * (len(program) != 1)}" for one, program in pairs)
+def _programs(found: WorkloadSolution, piece: Piece, before: Piece | None) -> str:
+    """The programs of a piece; of a later one those that are others than before."""
+    texts, matrix = [], piece.matrix
+    for number, (one, program) in enumerate(zip(found.workload.reductions, piece.programs, strict=True)):
+        lowering = lowering_of(found.workload.problem(one), Placement(found.workload.axes, matrix))
+        text = f"{one.name}: {show_program(program, lowering.names) or 'nothing'}"
+        if before is None or before.matrix != matrix or before.programs[number] != program:
+            texts.append(text)
+    return " | ".join(texts)

@@ -237,7 +237,7 @@ def _solvers(out: Console, answer: Answer) -> None:
     agreeing = [one for one in asked if one.answer is not Said.UNKNOWN]
     if agreeing:
         said = ", ".join(f"{one.solver} ({one.question}: {one.answer}, {one.seconds:.2f} s)" for one in agreeing)
-        _line(out, f"Solvers: {said}: they agree.")
+        _line(out, f"Solvers: {said}: they agree." if len(agreeing) > 1 else f"Solver: {said}: it agrees.")
     for one in asked:
         if one.answer is Said.UNKNOWN:
             _line(out, f"Solvers: {one.solver} has no answer ({one.question}): {one.reason or 'unknown'}")

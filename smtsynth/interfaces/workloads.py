@@ -103,7 +103,7 @@ def _own_names(nodes: Iterable[Node]) -> None:
     for node in nodes:
         name = node.child("name")
         if name.value in lines:
-            what = f"two reductions are named {name.value!r}, the first at {lines[name.value]}"
+            what = f"two entries are named {name.value!r}, the first at {lines[name.value]}"
             raise name.error(what, "a name of its own for each")
         lines[name.value] = node.path
 

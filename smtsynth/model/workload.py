@@ -156,7 +156,7 @@ class Workload:
         names = [one.name for one in reductions] + [flow.name for flow in traffic]
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f"two reductions are named {name!r}", expected="a name of its own for each")
+                raise InputError(f"two entries are named {name!r}", expected="a name of its own for each")
         for reduction in reductions:
             for axis in reduction.reduction.over:
                 _known(axis, known, f"reduction {reduction.name!r}: over")

@@ -13,7 +13,8 @@ MEGATRON = (
     ("tensor", "tp"),
     ("context", "sequence", "cp"),
     ("expert", "ep"),
-    ("data", "dp"),
+    ("shard", "fsdp"),
+    ("data", "dp", "replicate"),
     ("pipeline", "pipe", "pp"),
 )
 

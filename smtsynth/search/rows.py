@@ -8,7 +8,7 @@ by the graph of classes, whose cheapest path is a lower bound and, once replayed
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smtsynth.cost.interface import row_bound
 from smtsynth.cost.wired_traffic import row_traffic
@@ -139,7 +139,8 @@ class RowTable(Table):
             lowering = lowering_of(problem, placement)
             if lowering.depth:
                 task = task_of(lowering, problem, self.options)
-                first, below = first_programs(task, self.options, resources)
+                options = replace(self.options, bounds=True)  # a row needs its lower bound
+                first, below = first_programs(task, options, resources)
                 best = first_that_replays(task, first)
                 if best is None:
                     raise InternalError(f"no scheme reaches the goal on row {row.factors}")

@@ -141,14 +141,16 @@ def task_of(lowering: Lowering, problem: Problem, options: Options) -> Placement
     )
 
 
-def solve_lowering(lowering: Lowering, problem: Problem, options: Options, resources: Resources) -> Solution:
-    """The best program on one lowering (see solve)."""
+def solve_lowering(
+    lowering: Lowering, problem: Problem, options: Options, resources: Resources, known: Program | None = None
+) -> Solution:
+    """The best program on one lowering (see solve), starting from a program that is known."""
     start = perf_counter()
     steps = options.step_limit(problem, lowering.depth)
     plain = lower(problem.system, lowering.placement, lowering.reduced_rows)
     reduction = problem.reduction
     any_schedule = options.cost_model.any_schedule(plain, reduction.payload, reduction.collective, problem.split)
-    found, bound = _find(lowering, plain, problem, options, resources)
+    found, bound = _find(lowering, plain, problem, options, resources, known)
     if found.status in (Status.FEASIBLE, Status.UNKNOWN):
         bound = max(any_schedule or 0, bound or 0)
     if found.cost is not None and found.cost < max(any_schedule or 0, bound or 0):
@@ -178,7 +180,12 @@ IN_PART = "a level of this hierarchy is reduced over in part only, and its group
 
 
 def _find(
-    lowering: Lowering, plain: Lowering, problem: Problem, options: Options, resources: Resources
+    lowering: Lowering,
+    plain: Lowering,
+    problem: Problem,
+    options: Options,
+    resources: Resources,
+    known: Program | None,
 ) -> tuple[Found, int | None]:
     """What the loop finds, and a lower bound of every program where one is known."""
     if not plain.depth:
@@ -187,7 +194,7 @@ def _find(
         return Found(Status.INFEASIBLE, None, None, None, IN_PART, (), ()), None
     task = task_of(lowering, problem, options)
     first, bound = first_programs(task, options, resources)
-    found = search(task, first, resources)
+    found = search(task, first if known is None else [known, *first], resources)
     if found.cost is not None and found.cost < (bound or 0):
         raise InternalError(f"a program of {found.cost} ns beats the lower bound {bound} ns of the graph of classes")
     ends = {Status.OPTIMAL: found.cost, Status.INFEASIBLE: None}

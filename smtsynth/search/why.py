@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from smtsynth.model.placement import Matrix
+from smtsynth.model.rows import divisors
 from smtsynth.model.workload import Constraint, Workload
 from smtsynth.search.defaults import default_matrices
 from smtsynth.search.loop import Resources
@@ -72,23 +73,23 @@ def best_plain(tables: Tables, winner: Matrix, resources: Resources) -> Choice:
 
 
 def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tuple[str, Choice]]:
-    """Per axis: the best placement that has as much of that axis as fits in the innermost level."""
+    """Per axis: the best placement that has as much of that axis in the innermost level as the constraints allow."""
     workload, system = tables.workload, tables.workload.system
     found = []
     for row, axis in enumerate(workload.axes):
-        most = math.gcd(axis.size, system.sizes[-1])
         if axis.size == 1:
             continue
-        pinned = Constraint(axis.name, level=system.levels[-1].name, factor=most)
-        asked = replace_constraints(workload, (*workload.constraints, pinned))
-        inside = Tables(asked, tables.options)
-        inside.tables = tables.tables  # the rows' costs don't depend on constraints
-        first = [winner] if winner[row][-1] == most else []
-        best = best_matrix(inside, first, (), resources)
-        name, reason = f"{axis.name} innermost ({most} at {pinned.level})", best.reason
-        if best.matrix is None and best.refuted:
-            reason = "no placement that obeys the constraints"
-        found.append((axis.name, choice(inside, name, best.matrix, resources, reason)))
+        for most in reversed(divisors(math.gcd(axis.size, system.sizes[-1]))):
+            pinned = Constraint(axis.name, level=system.levels[-1].name, factor=most)
+            asked = replace_constraints(workload, (*workload.constraints, pinned))
+            inside = Tables(asked, tables.options)
+            inside.tables, inside.flows = tables.tables, tables.flows  # costs don't depend on constraints
+            first = [winner] if winner[row][-1] == most else []
+            best = best_matrix(inside, first, (), resources)
+            if best.matrix is not None or not best.refuted:
+                break
+        name = f"{axis.name} innermost ({most} at {pinned.level})"
+        found.append((axis.name, choice(inside, name, best.matrix, resources, best.reason)))
     return found
 
 

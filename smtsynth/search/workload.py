@@ -221,9 +221,13 @@ def _ended(best: tuple[int, Matrix] | None, reason: str | None, queries: Sequenc
 
 
 def lower_bound(tables: Tables, cost: int, resources: Resources) -> tuple[int, list[Query]]:
-    """The largest bound the solver refutes by the rows' lower bounds alone, by bisection down from `cost`."""
+    """The largest bound the solver refutes by the rows' lower bounds alone, by bisection down from `cost`.
+
+    At least what each reduction and traffic takes by itself on its best row, which takes no solver.
+    """
     queries: list[Query] = []
-    refuted, possible = 0, cost + 1
+    alone = sum(count * min(lowest(table, row) for row in table.rows.every()) for count, table in tables.parts())
+    refuted, possible = min(alone, cost), cost + 1
     bound = cost
     while refuted < bound < possible:
         start = perf_counter()
@@ -263,7 +267,7 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
     if not best.refuted or not tables.exact():
         bound, more = lower_bound(tables, best.cost, _part(resources, 0.6))
         queries += more
-    answers = solve_on(workload, best.matrix, options, resources)
+    answers = solve_on(tables, best.matrix, resources)
     found = sum(one.total or 0 for one in answers)
     flows = tuple((one.flow, achieved(one, one.rows.of(best.matrix))) for one in tables.flows)
     cost = found + sum(one.count * nanoseconds for one, nanoseconds in flows)
@@ -291,11 +295,12 @@ def _part(resources: Resources, share: float) -> Resources:
     return resources if left is None else replace(resources, deadline=perf_counter() + share * left)
 
 
-def solve_on(workload: Workload, matrix: Matrix, options: Options, resources: Resources) -> tuple[ReductionAnswer, ...]:
-    """Every reduction of the workload solved on one placement, each with its own refutation."""
-    answers = []
-    for one in workload.reductions:
-        problem = workload.problem(one)
-        lowering = lowering_of(problem, Placement(workload.axes, matrix))
-        answers.append(ReductionAnswer(one, solve_lowering(lowering, problem, options, resources)))
+def solve_on(tables: Tables, matrix: Matrix, resources: Resources) -> tuple[ReductionAnswer, ...]:
+    """Every reduction of the workload solved on one placement, from the table's program, with its own refutation."""
+    answers, workload = [], tables.workload
+    for one, table in zip(workload.reductions, tables.tables, strict=True):
+        lowering = lowering_of(table.problem, Placement(workload.axes, matrix))
+        known = table.bounds(table.rows.of(matrix)).program
+        solution = solve_lowering(lowering, table.problem, tables.options, resources, known)
+        answers.append(ReductionAnswer(one, solution))
     return tuple(answers)
