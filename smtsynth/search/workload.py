@@ -281,7 +281,7 @@ def solve_workload(workload: Workload, options: Options, resources: Resources) -
         traffic=flows,
         plain=sum(one.named.count * one.solution.allreduce for one in answers)
         + sum(one.count * nanoseconds for one, nanoseconds in flows),
-        reason=best.reason if cost > bound else None,
+        reason=(best.reason or ("interrupted" if resources.interrupted.is_set() else None)) if cost > bound else None,
         conflict=(),
         tables=tables,
         loop=tuple(queries),
