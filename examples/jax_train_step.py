@@ -13,11 +13,15 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
-from jax.sharding import PartitionSpec as P
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import Mesh
+    from jax.sharding import PartitionSpec as P
+except ImportError:
+    raise SystemExit("this example needs jax: pip install 'smtsynth[jax]'") from None
 
 from smtsynth import Level, Problem, Reduction, System, lower, show_program, solve
 from smtsynth.export.goals import script_of

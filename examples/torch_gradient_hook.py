@@ -11,10 +11,13 @@ import importlib.util
 import tempfile
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
-from torch.nn.parallel import DistributedDataParallel
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch.nn.parallel import DistributedDataParallel
+except ImportError:
+    raise SystemExit("this example needs torch: pip install 'smtsynth[torch]'") from None
 
 RANKS, STEPS = 4, 2
 

@@ -79,8 +79,11 @@ def test_every_target_of_a_placement(cli: Cli, problem: str, target: str) -> Non
 def test_the_placement_of_an_answer(cli: Cli, problem: str, tmp_path: Path) -> None:
     ran = cli("export", "groups", problem, answer(cli, problem, tmp_path))
     assert json.loads(ran.out)["axes"]["data"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
-    other = cli("export", "groups", problem, answer(cli, problem, tmp_path), "--placement", INSIDE)
-    assert json.loads(other.out)["axes"]["data"] == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    same = cli("export", "groups", problem, answer(cli, problem, tmp_path), "--placement", BOTH)
+    assert same.out == ran.out
+    for target in ("groups", "torch-program"):
+        other = cli("export", target, problem, answer(cli, problem, tmp_path), "--placement", INSIDE)
+        assert other.status == 2 and "a.json is for [[1,2],[2,2]]; expected one of the two" in other.err
 
 
 def test_a_workload_has_placements_too(cli: Cli, tmp_path: Path) -> None:
@@ -107,6 +110,9 @@ def test_hosts_from_a_list_and_from_a_file(cli: Cli, problem: str, tmp_path: Pat
     found = cli("export", "rankfile", problem, "--placement", BOTH, "--hosts", str(path), "--json")
     assert [one["host"] for one in found.data["ranks"]] == ["a"] * 2 + ["b"] * 2 + ["a"] * 2 + ["b"] * 2
     assert set(found.data["ranks"][0]) == {"rank", "device", "host", "local_rank", "local_device"}
+    assert found.data["hint"] is None
+    many = cli("export", "hostfile", problem, "--placement", BOTH, "--hosts", "n[1-4]")
+    assert many.status == 0 and many.err == "n3, n4 are left out: the placement has 2 hosts\n"
 
 
 # --- programs ---
@@ -162,7 +168,10 @@ def test_run_says_right(cli: Cli, small: str, schedule: str, tmp_path: Path) -> 
     assert ran.status == 0
     assert (ran.data["backend"], ran.data["processes"], ran.data["elements"]) == ("mpi", 4, 1021)
     assert [one["outcome"] for one in ran.data["programs"]] == ["right", "right"]
+    assert ran.data["programs"][0]["file"].endswith("a.json")
     assert ran.data["programs"][1] == {
+        "file": None,
+        "reduction": None,
         "program": SPLIT,
         "outcome": "right",
         "reason": None,
@@ -207,6 +216,80 @@ def test_a_module_changed_by_hand_runs_as_it_is(cli: Cli, small: str, tmp_path: 
     path.write_text(right.replace("    # 2. AllReduce", "    return\n    # 2. AllReduce"))
     ran = cli("run", str(path), "--json")
     assert ran.status == 1 and ran.data["programs"][0]["rank"] == 0
+    assert ran.data["programs"][0]["verify"] is None and ran.data["programs"][0]["agree"] is None
+    text = cli("run", str(path), "--elements", "1")
+    assert text.status == 1 and "verify can't judge a module, as it may be changed by hand." in text.out
+    assert "bug" not in text.out and "1 element each" in text.out
+
+
+def test_of_many_files_the_wrong_one_is_named(cli: Cli, schedule: str, wrong: str) -> None:
+    need("mpi")
+    ran = cli("run", schedule, wrong)
+    assert ran.status == 1 and "w.yaml: the schedule" in ran.out and "s.yaml" not in ran.out
+    found = cli("run", schedule, wrong, "--json").data["programs"]
+    assert [(one["file"], one["outcome"]) for one in found] == [(schedule, "right"), (wrong, "wrong")]
+
+
+def test_an_error_compares_nothing(cli: Cli, small: str, tmp_path: Path) -> None:
+    need("mpi")
+    path = tmp_path / "mine.py"
+    path.write_text(cli("export", "mpi4py-program", small, SPLIT).out.replace("    # 2.", "    1 / 0\n    # 2."))
+    ran = cli("run", str(path))
+    assert ran.status == 3 and ": ZeroDivisionError: division by zero (line" in ran.out
+    assert "compared" not in ran.out
+
+
+@pytest.mark.parametrize(("target", "backend"), [("torch-program", "gloo"), ("jax-program", "jax")])
+def test_a_module_runs_on_what_it_imports(cli: Cli, schedule: str, tmp_path: Path, target: str, backend: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(cli("export", target, schedule).out)
+    other = cli("run", str(path), "--backend", "mpi")
+    assert other.status == 2 and f"mine.py: is written for backend {backend}; expected --backend {backend}" in other.err
+    need(backend)
+    assert cli("run", str(path), "--json").data["backend"] == backend
+
+
+STEP = """\
+system:
+  levels:
+    - {name: node, size: 2, bandwidth: 8 GB/s, latency: 20 us}
+    - {name: gpu, size: 2, bandwidth: 270 GB/s, latency: 3 us}
+axes: {data: 2, tensor: 2}
+reductions:
+  - {name: gradients, over: [data], bytes: 2 GiB}
+  - {name: activations, over: [data, tensor], bytes: 64 MiB}
+"""
+
+
+def test_the_programs_of_a_training_step(cli: Cli, problem: str, tmp_path: Path) -> None:
+    step = cli.put(STEP, "step.yaml")
+    solved = cli.put(cli("solve", step, "--json").out, "step.json")
+    for target in PROGRAMS:
+        ran = cli("export", target, step, solved, "--reduction", "activations")
+        assert ran.status == 0, ran.err
+        assert target == "msccl" or "counted exactly once" in " ".join(ran.out.split())
+    names = "expected one of gradients, activations"
+    cases = [
+        ((step, solved), f"step.json holds 2 programs; {names}"),
+        ((step, solved, "--reduction", "x"), f"'x' is not in {solved}; {names}"),
+        ((step, SPLIT), f"--reduction: the workload has 2 reductions; {names}"),
+        ((step, SPLIT, "--reduction", "x"), f"--reduction: there is no 'x'; {names}"),
+        ((solved,), "an answer of solve doesn't hold the system it is for; expected its workload file first"),
+        ((solved, "--reduction", "gradients"), "--reduction: needs a problem"),
+        ((problem, solved), "step.json: is the answer of a workload; expected its workload file first"),
+        ((problem, SPLIT, "--reduction", "x"), "--reduction: the problem has one reduction; expected a workload"),
+    ]
+    for words, line in cases:
+        ran = cli("export", "torch-program", *words)
+        assert ran.status == 2 and ran.err.count("\n") == 1 and line in ran.err, ran.err
+    assert "is the answer of a workload; expected a program of one reduction" in cli("verify", solved).err
+    need("mpi")
+    found = cli("run", step, solved, "--json").data["programs"]
+    assert [(one["reduction"], one["outcome"]) for one in found] == [("gradients", "right"), ("activations", "right")]
+    one = cli("run", step, solved, "--reduction", "gradients")
+    assert one.status == 0 and one.out.startswith("1 right: gradients: ")
+    every = ("--all", "--steps", "1", "--placement", "[[2,1],[1,2]]")
+    assert cli("run", step, "--reduction", "activations", *every).status == 0
 
 
 def test_an_interrupt_is_told(cli: Cli, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,21 +324,31 @@ BAD: list[tuple[list[str], str]] = [
     ),
     (["export", "jax", "P", "--placement", BOTH, "--order", "data"], "--order: 'data' does not name each axis once"),
     (["export", "deepspeed", "P", "--placement", BOTH], "no order of them gives this placement (shard is split across"),
-    (["export", "megatron", "P", "--placement", BOTH], "both data parallelism (dp), and Megatron-LM has one"),
+    (["export", "megatron", "P", "--placement", BOTH], "(data and shard together are dp); start rank r on device d[r]"),
     (["export", "megatron", "P", "--placement", BOTH, "--as", "shard=xp"], "--as: 'shard=xp' does not fit"),
     (
         ["export", "megatron", "P", "--placement", BOTH, "--as", "shard=tp"],
         "neither order of Megatron-LM's command line gives this placement; start rank r on device d[r], "
         "d = [0,1,4,5,2,3,6,7]",
     ),
-    (["export", "hostfile", "P", "--placement", BOTH, "--hosts", "n1"], "--hosts: names 1 hosts; expected 2, one for"),
+    (["export", "hostfile", "P", "--placement", BOTH, "--hosts", "n1"], "--hosts: names 1 host; expected 2, one for"),
     (
         ["export", "hostfile", "P", "--placement", BOTH, "--hosts", "FEW"],
-        "names 1 hosts; expected 2, one for each node",
+        "names 1 host; expected 2, one for each node",
     ),
     (["export", "hostfile", "P", "--placement", BOTH, "--hosts", "a:2,b"], "host 'a' has 2 slots; expected 4"),
     (["export", "hostfile", "P", "--placement", BOTH, "--host-level", "x"], "--host-level: there is no level 'x'"),
-    (["export", "torch-program", "P"], "0 programs; expected one program or schedule file"),
+    (["export", "torch-program", "P"], "no program to write; expected one program or schedule FILE beside"),
+    (
+        ["export", "msccl", "P", "--placement", BOTH],
+        "no program to write; expected one program or schedule FILE beside",
+    ),
+    (["export", "msccl", "P", "S", "S"], "2 programs to write; expected one program"),
+    (["export", "jax", "gone.yaml", "--placement", BOTH], "gone.yaml: there is no such file"),
+    (["export", "jax", "BROKEN", "--placement", BOTH], "broken.yaml:"),
+    (["export", "slurm", "P", "--placement", BOTH, "--hosts", "no.txt"], "--hosts no.txt: there is no such file"),
+    (["export", "slurm", "P", "--placement", BOTH, "--hosts", "./no"], "--hosts ./no: there is no such file"),
+    (["export", "torch", "P", "--placement", BOTH, "--reduction", "x"], "--reduction: target torch takes none"),
     (["export", "torch-program", "W"], "the schedule is refuted: device 1, chunk 0"),
     (["export", "torch-program", SPLIT], "a program needs a problem"),
     (["export", "torch-program", "P", "AllReduce(x, InsideGroup)", "--placement", BOTH], "slice 'x' is no level"),
@@ -271,12 +364,17 @@ BAD: list[tuple[list[str], str]] = [
     (["run", "S", "--steps", "3"], "--steps: comes without --all"),
     (["run", "P", "--all", "--placement", BOTH, "--steps", "0"], "--steps: is 0"),
     (["run", "P", "--all", "--placement", BOTH, "--instruction-set", "x"], "--instruction-set: instruction set 'x'"),
-    (["run", "S", "--elements", "0"], "0 elements"),
-    (["run", "S", "--time-limit", "0"], "a time limit of 0.0 s"),
+    (["run", "S", "--elements", "0"], "--elements: is 0; expected 1 to"),
+    (["run", "S", "--time-limit", "0"], "--time-limit: is 0 s; expected a positive time"),
     (["run", "S", "--backend", "nccl"], "backend 'nccl' is unknown"),
     (["run", "LARGE", "AllReduce(root, InsideGroup)"], "64 processes; expected 2 to 16 on one machine"),
     (["run", "LARGE", "--all"], "64 processes; expected 2 to 16 on one machine"),
     (["run", "PY"], "is no module that export wrote"),
+    (["run", "RANKS"], "RANKS is '8'; expected RANKS = N"),
+    (["run", "SYNTAX"], "syntax.py:2: is no Python (invalid syntax); expected a module"),
+    (["run", "XML"], "x.xml: is XML, which isn't run; expected a program or schedule, or `smtsynth verify "),
+    (["run", "TXT"], "module.txt: is Python by the look of it; expected a name that ends in .py"),
+    (["run", "gone.py"], "gone.py: there is no such file"),
 ]
 
 
@@ -287,10 +385,18 @@ def test_bad_input_is_one_line(
     if words[0] == "run" and "nccl" not in words:
         need("mpi")
     large = PROBLEM.replace("size: 2", "size: 16").replace("{data: 2, shard: 4}", "{shard: 64}")
-    for name, text in {"large.yaml": large, "few": "only\n", "m.py": "RANKS = x\n"}.items():
-        (tmp_path / name).write_text(text)
+    texts = {
+        "LARGE": ("large.yaml", large),
+        "FEW": ("few", "only\n"),
+        "PY": ("m.py", "RANKS = x\n"),
+        "RANKS": ("ranks.py", 'RANKS = "8"\n\n\ndef all_reduce(values, groups):\n    return\n'),
+        "SYNTAX": ("syntax.py", "RANKS = 8\ndef all_reduce(:\n"),
+        "XML": ("x.xml", '<algo name="a"/>\n'),
+        "TXT": ("module.txt", "import numpy as np\n\nRANKS = 8\n"),
+        "BROKEN": ("broken.yaml", "system: [\n"),
+    }
     files = {"P": problem, "S": schedule, "W": wrong}
-    files |= {"LARGE": str(tmp_path / "large.yaml"), "FEW": str(tmp_path / "few"), "PY": str(tmp_path / "m.py")}
+    files |= {word: cli.put(text, name) for word, (name, text) in texts.items()}
     ran = cli(*(files.get(word, word) for word in words))
     assert ran.status == 2, ran
     assert ran.err.startswith("smtsynth: ") and ran.err.count("\n") == 1, ran.err

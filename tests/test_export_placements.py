@@ -216,7 +216,7 @@ def test_experts_are_laid_over_the_data_ranks() -> None:
     ("axes", "given", "words"),
     [
         ({"rows": 4, "tensor": 2}, {}, "Megatron-LM has no axis 'rows'; expected rows=TOKEN"),
-        ({"data": 4, "shard": 2}, {}, "axes 'data' and 'shard' are both data parallelism (dp)"),
+        ({"tensor": 4, "model": 2}, {}, "axes 'tensor' and 'model' are both tensor parallelism (tp)"),
         ({"expert": 4, "context": 2}, {}, "an expert axis beside a context axis has no place of its own"),
     ],
 )
@@ -224,6 +224,32 @@ def test_what_megatron_cannot_express_is_said(axes: dict[str, int], given: dict[
     with pytest.raises(InputError) as caught:
         megatron.megatron(grids(TWO, axes)[-1], given)
     assert words in str(caught.value)
+
+
+def test_two_data_axes_are_one_for_megatron() -> None:
+    axes = {"data": 2, "shard": 2, "tensor": 2}
+    said = {}
+    for grid in grids(TWO, axes):
+        try:
+            found = megatron.megatron(grid)
+            assert (found.sizes["dp"], found.sizes["tp"]) == (4, 2)
+            said[grid.placement.matrix] = " x ".join(found.data)
+            assert f"# dp is {' x '.join(found.data)} together, the last varies fastest\n" in megatron.megatron_text(
+                grid
+            )
+            devices = list(range(8))
+            axes_in_order = [grid.names.index(name) for name in found.data]
+        except InputError as error:
+            assert "(data and shard together are dp); start rank r on device" in str(error)
+            assert "--order data,shard,tensor " in str(error)
+            match = re.search(r"d = \[([\d,]+)\]", str(error))
+            assert match is not None
+            devices = [int(number) for number in match[1].split(",")]
+            axes_in_order = [0, 1]
+        wanted = grid.ids.transpose(*axes_in_order, 2).reshape(4, 2)  # dp, tp
+        groups = megatron_groups("tp-dp", {"tp": 2, "dp": 4}, ["dp"])
+        assert [[devices[rank] for rank in group] for group in groups] == wanted.T.tolist()
+    assert set(said.values()) == {"data x shard", "shard x data"} and len(said) < len(grids(TWO, axes))
 
 
 def test_an_axis_can_be_named_for_megatron() -> None:
@@ -397,7 +423,7 @@ def test_a_local_rank_that_is_not_its_device_is_said() -> None:
 @pytest.mark.parametrize(
     ("given_hosts", "words"),
     [
-        ([("a", None)], "names 1 hosts; expected 2, one for each node"),
+        ([("a", None)], "names 1 host; expected 2, one for each node"),
         ([("a", None), ("a", None)], "host 'a' is there twice"),
         ([("a", 2), ("b", 4)], "host 'a' has 2 slots; expected 4"),
     ],

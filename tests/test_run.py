@@ -153,7 +153,7 @@ def test_a_program_changed_by_hand_is_found_wrong() -> None:
     )
     assert twice != text and rooted != text
     one, two, three = run_scripts([right] * 3, texts=[twice, rooted, None])
-    assert (one.outcome, one.rank, one.chunk, one.agrees) == ("wrong", 0, 0, False)
+    assert (one.outcome, one.rank, one.chunk, one.agrees) == ("wrong", 0, 0, None)  # no proof speaks of it
     assert (two.outcome, two.rank, two.chunk) == ("wrong", 1, 0)
     assert three.outcome == "right"
 
@@ -191,7 +191,68 @@ def test_an_error_on_a_rank_is_told() -> None:
     )
     (ran,) = run_scripts([found], texts=[broken])
     assert (ran.outcome, ran.rank) == ("error", 3)
-    assert "ValueError: no memory" in ran.reason
+    number = broken[: broken.index("'no memory'")].count("\n") + 1
+    assert ran.reason == f"rank 3: ValueError: no memory (line {number} of the module)"
+
+
+@pytest.mark.parametrize(
+    ("dies", "words"),
+    [
+        ("os._exit(7)", "rank 2: ended early, with exit code 7"),
+        ("os._exit(0)", "rank 2: ended early, with exit code 0"),
+        ("os.kill(os.getpid(), 11)", "rank 2: was ended by signal 11 (SIGSEGV, Segmentation fault)"),
+        ("os.kill(os.getpid(), 9)", "rank 2: was ended by signal 9 (SIGKILL, Killed)"),
+    ],
+)
+def test_a_rank_that_dies_is_named_with_its_end(dies: str, words: str) -> None:
+    need("mpi")
+    found = plain(4, Entry(Collective.ALL_REDUCE, EVERYONE))
+    text = mpi4py_text(found).replace(
+        "    # 1.", f"    import os\n    if MPI.COMM_WORLD.rank == 2:\n        {dies}\n    # 1."
+    )
+    (ran,) = run_scripts([found], texts=[text])
+    assert (ran.outcome, ran.rank, ran.reason) == ("error", 2, words)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("5", "returned 5 (of type int)"),
+        ("'abc'", "returned 'abc' (of type str)"),
+        ("object()", "returned <object object at "),
+        ("values.astype(float)", "returned an array of float64"),
+        ("values.reshape(1, -1)", "returned an array of shape (1, 7)"),
+        ("np.array(values[:5])", "rank 1 ends with 5 elements instead of 7"),
+    ],
+)
+def test_a_module_that_returns_what_it_should_not(value: str, words: str) -> None:
+    need("mpi")
+    found = plain(2, Entry(Collective.ALL_REDUCE, ((0, 1),)))
+    text = mpi4py_text(found) + f"    if MPI.COMM_WORLD.rank == 1:\n        return {value}\n"
+    ran, after = run_scripts([found] * 2, texts=[text, None], elements=7)
+    assert (ran.outcome, ran.rank, after.outcome) == ("wrong", 1, "right")
+    assert words in ran.reason
+    if "returned" in words:
+        assert ran.reason.endswith("on rank 1; expected None or an array of integers in one row")
+
+
+def write(folder: Path, files: dict[str, str]) -> launch.Stop:
+    """Why a launch of four ranks that left these files ended."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return launch._broken(launch.Watch(folder, 4))
+
+
+def test_the_first_cause_comes_before_its_consequences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(launch.time, "sleep", lambda seconds: None)
+    reset = "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:7059: Connection reset by peer"
+    noise = "===\n=   BAD TERMINATION\n=   EXIT CODE: 9\n===\nPlease see the FAQ page for debugging suggestions\n"
+    files = {"output": f"no such host\n{noise}"}
+    assert write(tmp_path, files).ranks == ((None, "no such host"),)
+    assert write(tmp_path, {"error_0": reset}).ranks == ((0, reset),)
+    assert write(tmp_path, {"exit_3": "-9\n"}).ranks == ((3, "was ended by signal 9 (SIGKILL, Killed)"),)
+    assert write(tmp_path, {"exit_1": "-11\n"}).ranks[0][0] == 1
+    assert write(tmp_path, {"error_1": "ValueError: x"}).ranks == ((1, "ValueError: x"),)
 
 
 def test_an_interrupt_keeps_what_was_done_and_ends_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,18 +298,18 @@ def test_a_sane_number_of_processes() -> None:
     everyone = (tuple(range(MAX_RANKS + 1)),)
     with pytest.raises(InputError, match="17 processes; expected 2 to 16 on one machine"):
         run_scripts([plain(MAX_RANKS + 1, Entry(Collective.ALL_REDUCE, everyone))])
-    with pytest.raises(InputError, match="1 processes"):
+    with pytest.raises(InputError, match="1 process; expected 2 to 16"):
         run_scripts([plain(1)])
 
 
 def test_arguments_that_make_no_sense() -> None:
     need("mpi")
     one = plain(4, Entry(Collective.ALL_REDUCE, EVERYONE))
-    with pytest.raises(InputError, match="0 elements"):
+    with pytest.raises(InputError, match="elements: is 0; expected 1 to"):
         run_scripts([one], elements=0)
-    with pytest.raises(InputError, match="elements; expected 1 to"):
+    with pytest.raises(InputError, match="elements: is 1000000000; expected 1 to"):
         run_scripts([one], elements=10**9)
-    with pytest.raises(InputError, match="time limit"):
+    with pytest.raises(InputError, match="time limit: is 0 s"):
         run_scripts([one], patience=0)
     with pytest.raises(InputError, match="one number in a launch"):
         run_scripts([one, plain(2, Entry(Collective.ALL_REDUCE, ((0, 1),)))])
@@ -269,6 +330,16 @@ def test_a_library_that_is_missing_and_the_extra_that_brings_it(
     assert (
         str(caught.value) == f"backend {backend}: {module} is not installed; expected pip install 'smtsynth[{extra}]'"
     )
+
+
+def test_an_mpiexec_of_another_mpi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    need("mpi")
+    other = tmp_path / "mpiexec"
+    other.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')  # starts ranks that know of no others
+    other.chmod(0o755)
+    monkeypatch.setattr(launch, "find_mpiexec", lambda: str(other))
+    with pytest.raises(InputError, match="no MPI library that goes with this mpiexec; expected pip install .*run"):
+        run_scripts([plain(2, Entry(Collective.ALL_REDUCE, ((0, 1),)))])
 
 
 def test_an_mpiexec_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

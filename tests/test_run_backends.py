@@ -13,6 +13,7 @@ from run_support import SPLIT, all_programs, assert_right, hierarchy_scripts, ne
 
 from smtsynth.execute.run import run_scripts
 from smtsynth.export.goals import script_of
+from smtsynth.export.jax_program import jax_text
 from smtsynth.export.torch_program import torch_text
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Entry
@@ -86,6 +87,39 @@ def test_a_hang_over_gloo_is_ended_and_the_waiting_ranks_are_named() -> None:
     assert "ranks 1-3: finished" in ran.reason
 
 
+@pytest.mark.parametrize(
+    ("dies", "words"),
+    [
+        ("os._exit(7)", "rank 2: ended early, with exit code 7"),
+        ("os.kill(os.getpid(), 11)", "rank 2: was ended by signal 11 (SIGSEGV, Segmentation fault)"),
+        ("raise ValueError('no memory' + chr(10) + 'at all')", "rank 2: ValueError: no memory (line "),
+    ],
+)
+def test_over_gloo_the_rank_that_died_is_named_and_no_consequence(dies: str, words: str) -> None:
+    need("gloo")
+    found = plain(4, Entry(Collective.ALL_REDUCE, PAIRS), Entry(Collective.ALL_REDUCE, ACROSS))
+    text = torch_text(found).replace(
+        "    # 2. AllReduce", f"    import os\n    if dist.get_rank() == 2:\n        {dies}\n    # 2. AllReduce"
+    )
+    (ran,) = run_scripts([found], "gloo", texts=[text], patience=10)
+    assert (ran.outcome, ran.rank) == ("error", 2)
+    assert ran.reason.startswith(words) and "onnection" not in ran.reason
+
+
+def test_an_error_in_jax_is_its_own_line() -> None:
+    need("jax")
+    found = plain(4, Entry(Collective.ALL_REDUCE, PAIRS), Entry(Collective.ALL_REDUCE, ACROSS))
+    text = jax_text(found)
+    broken = text.replace("    # 2. AllReduce", "    buffer = buffer.reshape(2, -1)\n    # 2. AllReduce")
+    (ran,) = run_scripts([found], "jax", texts=[broken], elements=7)
+    assert (ran.outcome, ran.rank) == ("error", None)
+    assert ran.reason.startswith("TypeError: cannot reshape array") and "of the module)" in ran.reason
+    odd = text.replace("    return jax.jit(", "    return lambda values: 5\n    return jax.jit(")
+    (ran,) = run_scripts([found], "jax", texts=[odd], elements=7)
+    assert (ran.outcome, ran.rank) == ("wrong", None)
+    assert ran.reason == "over returned 5 (of type int); expected an array of integers in one row"
+
+
 def test_groups_made_in_another_order_on_one_rank_hang_or_fail() -> None:
     # The commonest fault of hand-written process groups: only members make them.
     need("gloo")
@@ -128,3 +162,16 @@ def test_the_jax_step_is_that_of_plain_psum() -> None:
     out = example("jax_train_step.py")
     assert "optimal: ReduceScatter(node, InsideGroup)" in out
     assert "all weights equal those of plain psum" in out
+
+
+@pytest.mark.parametrize(("name", "extra"), [("torch_gradient_hook.py", "torch"), ("jax_train_step.py", "jax")])
+def test_an_example_without_its_extra_is_one_line(name: str, extra: str, tmp_path: Path) -> None:
+    (tmp_path / extra).mkdir()
+    (tmp_path / extra / "__init__.py").write_text("raise ImportError\n")
+    path = os.pathsep.join([str(tmp_path), str(EXAMPLES.parent)])
+    command = [sys.executable, str(EXAMPLES / name)]
+    ran = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == f"this example needs {extra}: pip install 'smtsynth[{extra}]'\n"

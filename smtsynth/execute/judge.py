@@ -53,14 +53,16 @@ def _in_place(trial: Trial, results: Sequence[Ints]) -> Fault | None:
         part = trial.part(place)
         expected = wanted[number][part]
         if len(results[rank]) != len(expected):
-            return Fault(rank, None, f"rank {rank} ends with {len(results[rank])} elements instead of {len(expected)}")
+            held = len(results[rank])
+            text = f"rank {rank} ends with {held} element{'s' * (held != 1)} instead of {len(expected)}"
+            return Fault(rank, None, text)
         wrong = np.flatnonzero(results[rank] != expected)
         if len(wrong):
             first = int(wrong[0])
             chunk = int(trial.chunk_of[part.start + first])
             reason = (
                 f"rank {rank}, element {first} (chunk {chunk}) is {results[rank][first]} instead of {expected[first]}; "
-                f"{len(wrong)} of {len(expected)} elements are wrong there"
+                f"{len(wrong)} of {len(expected)} element{'s are' if len(expected) != 1 else ' is'} wrong there"
             )
             return Fault(rank, chunk, reason)
     if trial.script.goal is Collective.REDUCE:
@@ -138,15 +140,16 @@ def _first_flaw(rank: int, pieces: _Pieces, part: range, real: npt.NDArray[np.bo
             return Fault(rank, chunk, f"rank {rank}, chunk {chunk} is there, and not of this rank's part")
     extra = len(pieces.chunks) - len(part)
     if extra > 0:
-        return Fault(rank, None, f"rank {rank} holds {extra} undefined pieces too many")
+        return Fault(rank, None, f"rank {rank} holds {extra} undefined piece{'s' * (extra != 1)} too many")
     return None
 
 
-def waiting_text(waits: Sequence[tuple[int, str]]) -> str:
-    """What the ranks are at, or say: rank 0: in step 2 (…); ranks 1-3: finished."""
+def waiting_text(waits: Sequence[tuple[int | None, str]]) -> str:
+    """What the ranks are at, or say: rank 0: in step 2 (…); ranks 1-3: finished. What is of no rank stands alone."""
     places: dict[str, list[int]] = {}
     for rank, place in waits:
-        places.setdefault(place, []).append(rank)
+        places.setdefault(place, []).extend([] if rank is None else [rank])
     return "; ".join(
-        f"rank{'s' if len(ranks) > 1 else ''} {show_devices(ranks)}: {place}" for place, ranks in places.items()
+        f"rank{'s' if len(ranks) > 1 else ''} {show_devices(ranks)}: {place}" if ranks else place
+        for place, ranks in places.items()
     )

@@ -24,13 +24,21 @@ START_PATIENCE = 180.0
 """Seconds that ranks may take to import their libraries and find each other, at least."""
 
 
+CONSEQUENCE = re.compile(
+    r"(?i)connection (reset|closed|refused|aborted)|broken pipe|socket closed|closed by peer|proc(ess)?[_ ]?fail"
+)
+"""What the others say when a rank has died."""
+NOISE = re.compile(r"(?i)[=\-\s]*$|=|your application terminated|this typically refers|please see the faq|\*+$")
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a launch ended before its last program: the program's number, how, and each rank's place or error."""
+    """Why a launch ended before its last program: the program's number, how, and each rank's place or error (rank
+    None: of no one rank)."""
 
     program: int | None
     how: Literal["hang", "error", "interrupt"]
-    ranks: tuple[tuple[int, str], ...]
+    ranks: tuple[tuple[int | None, str], ...]
 
 
 def check_backend(backend: str) -> None:
@@ -77,8 +85,9 @@ def _environment(backend: str, ranks: int) -> dict[str, str]:
 class Watch:
     """The ranks of a launch, as far as their files tell."""
 
-    def __init__(self, folder: Path, ranks: int) -> None:
-        self.folder, self.ranks = folder, range(ranks)
+    def __init__(self, folder: Path, ranks: int, one: bool = False) -> None:
+        """one: whether one process stands for all ranks."""
+        self.folder, self.ranks, self.one = folder, range(1 if one else ranks), one
         self.events: list[set[tuple[str, int]]] = [set() for _ in self.ranks]
         self.read = [0 for _ in self.ranks]  # bytes of each rank's file
         self.current = 0  # the first program that some rank has not finished
@@ -112,8 +121,14 @@ class Watch:
 
     @property
     def failed(self) -> bool:
-        """Whether some rank has written down an error."""
-        return any((self.folder / f"error_{rank}").exists() for rank in self.ranks)
+        """Whether some rank has written down an error, or has ended."""
+        return any((self.folder / f"{what}_{rank}").exists() for rank in self.ranks for what in ("error", "exit"))
+
+    def ended(self, rank: int) -> tuple[int, int] | None:
+        """(nanoseconds, exit code) of a rank that has ended; a signal is a negative code."""
+        path = self.folder / f"exit_{rank}"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        return (path.stat().st_mtime_ns, int(text)) if text.endswith("\n") else None
 
     def done(self, program: int) -> bool:
         """Whether every rank has finished the program."""
@@ -159,10 +174,14 @@ def launch(folder: Path, backend: str, ranks: int, programs: int, patience: floa
             cwd=folder,
             start_new_session=True,
         )
-    watch = Watch(folder, 1 if backend == "jax" else ranks)
+    watch = Watch(folder, ranks, one=backend == "jax")
     stop: Stop | None = Stop(None, "error", ())
     try:
         stop = _follow(watch, process, programs, patience)
+        if (folder / "no_library").exists():
+            raise InputError(
+                "mpi4py finds no MPI library that goes with this mpiexec", where="backend mpi", expected=_install("run")
+            )
         return stop
     except KeyboardInterrupt:
         return Stop(watch.current, "interrupt", ())
@@ -194,18 +213,54 @@ def _follow(watch: Watch, process: subprocess.Popen[bytes], programs: int, patie
 
 
 def _broken(watch: Watch) -> Stop:
-    """A rank failed: what each rank's error says, else the last line of the output."""
-    time.sleep(0.5)
-    watch.look()
-    found = []
-    for rank in watch.ranks:
-        path = watch.folder / f"error_{rank}"
-        if path.exists():
-            found.append((rank, path.read_text(encoding="utf-8").strip().split("\n")[-1]))
+    """A rank failed: the first cause, by rank where there is one.
+
+    What a rank raised, and how one ended that raised nothing, comes before ranks that were killed (as launchers kill
+    what is left), and that before what only says that another rank is gone; for that, the cause is waited for a little.
+    """
+    for _ in range(5):
+        time.sleep(0.5)
+        watch.look()
+        raised, killed, echoes = _causes(watch)
+        if raised:
+            break
+    found: list[tuple[int | None, str]] = [*(raised or killed[:1] or echoes)]
+    if watch.one:  # one process for all ranks
+        found = [(None, text) for _, text in found]
     if not found:
-        lines = (watch.folder / "output").read_text(encoding="utf-8", errors="replace").strip().split("\n")
-        found = [(0, next((line.strip() for line in reversed(lines) if line.strip()), "ended without a word"))]
+        lines = (watch.folder / "output").read_text(encoding="utf-8", errors="replace").split("\n")
+        text = next((line.strip() for line in reversed(lines) if not NOISE.match(line.strip())), "")
+        found = [(None, text or "the launch ended without a word")]
     return Stop(watch.current if watch.ready else None, "error", tuple(found))
+
+
+Said = list[tuple[int, str]]
+
+
+def _causes(watch: Watch) -> tuple[Said, Said, Said]:
+    """(rank, what became of it) of ranks that failed by themselves, that were killed (first one first), and that only
+    saw another one fail."""
+    raised, killed, echoes = Said(), list[tuple[int, int, str]](), Said()
+    for rank in watch.ranks:
+        path, end = watch.folder / f"error_{rank}", watch.ended(rank)
+        if path.exists():
+            text = path.read_text(encoding="utf-8")
+            (echoes if CONSEQUENCE.search(text) else raised).append((rank, text))
+        elif end is not None:
+            text = f"was ended by {signal_name(-end[1])}" if end[1] < 0 else f"ended early, with exit code {end[1]}"
+            if -end[1] in (signal.SIGKILL, signal.SIGTERM):
+                killed.append((end[0], rank, text))
+            else:
+                raised.append((rank, text))
+    return raised, [(rank, text) for _, rank, text in sorted(killed)], echoes
+
+
+def signal_name(number: int) -> str:
+    """Signal 11 (SIGSEGV, Segmentation fault)."""
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(number).name
+        return f"signal {number} ({name}, {signal.strsignal(number)})"
+    return f"signal {number}"
 
 
 def _end(process: subprocess.Popen[bytes], gently: bool) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -35,8 +35,9 @@ WRITERS: dict[str, Callable[[Script, bool], str]] = {"mpi": mpi4py_text, "gloo":
 class Ran:
     """What one program did: right, wrong (rank and chunk: the first), a hang (which ranks wait), an error, or not run.
 
-    reason: one line, empty where it ran right. agrees: whether that is what the buffers meaning says of the schedule
-    (None where either gave no verdict); where both say that it is wrong, rank and chunk have to be the same.
+    reason: one line, empty where it ran right. by_hand: whether other text than the exporter's ran, of which no proof
+    speaks. agrees: whether that is what the buffers meaning says of the schedule (None where either gave no verdict);
+    where both say that it is wrong, rank and chunk have to be the same.
     """
 
     script: Script
@@ -45,12 +46,13 @@ class Ran:
     rank: int | None = None
     chunk: int | None = None
     waiting: tuple[tuple[int, str], ...] = ()
+    by_hand: bool = False
 
     @property
     def agrees(self) -> bool | None:
         """Whether run and proof say the same."""
         said = self.script.verdict
-        if self.outcome not in ("right", "wrong") or said.verdict == "unknown":
+        if self.by_hand or self.outcome not in ("right", "wrong") or said.verdict == "unknown":
             return None
         if self.outcome == "right" or said.verdict == "proved":
             return (self.outcome == "right") == (said.verdict == "proved")
@@ -83,24 +85,27 @@ def run_scripts(
             raise InputError(f"programs for {ranks} and {script.devices} ranks", expected="one number in a launch")
     check_ranks(ranks)
     if not 1 <= elements <= MAX_ELEMENTS // ranks:
-        raise InputError(f"{elements} elements", expected=f"1 to {MAX_ELEMENTS // ranks}")
-    if not patience > 0:
-        raise InputError(f"a time limit of {patience} s", expected="a positive time")
+        raise InputError(f"is {elements}", where="elements", expected=f"1 to {MAX_ELEMENTS // ranks}")
+    if not 0 < patience < float("inf"):
+        raise InputError(f"is {patience:g} s", where="time limit", expected="a positive time")
     trials = [Trial(script, elements, seed) for script in scripts]
     given = texts if texts is not None else [None] * len(scripts)
-    written = [text or WRITERS[backend](script, True) for script, text in zip(scripts, given, strict=True)]
+    written = [
+        WRITERS[backend](script, True) if text is None else text for script, text in zip(scripts, given, strict=True)
+    ]
     alone = [text is not None for text in given]
     with tempfile.TemporaryDirectory(prefix="smtsynth-run-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _write_job(folder, backend, trials, written, alone, patience)
         stop = launch(folder, backend, ranks, len(trials), patience)
-        return [_ran(folder, backend, number, trial, stop) for number, trial in enumerate(trials)]
+        ran = [_ran(folder, backend, number, trial, stop) for number, trial in enumerate(trials)]
+    return [replace(one, by_hand=by_hand) for one, by_hand in zip(ran, alone, strict=True)]
 
 
 def check_ranks(ranks: int) -> None:
     """InputError unless so many processes are sane on one machine."""
     if not 2 <= ranks <= MAX_RANKS:
-        raise InputError(f"{ranks} processes", expected=f"2 to {MAX_RANKS} on one machine")
+        raise InputError(f"{ranks} process{'es' * (ranks != 1)}", expected=f"2 to {MAX_RANKS} on one machine")
 
 
 def _write_job(
@@ -137,20 +142,43 @@ def _ran(folder: Path, backend: str, number: int, trial: Trial, stop: Stop | Non
             return Ran(trial.script, "not run", "the launch ended before it")
         text = waiting_text(stop.ranks)
         if stop.how == "hang":
-            waiting = tuple((rank, place) for rank, place in stop.ranks if place != FINISHED)
+            waiting = tuple((rank, place) for rank, place in stop.ranks if rank is not None and place != FINISHED)
             return Ran(trial.script, "hang", f"stopped by the time limit; {text}", waiting=waiting)
         return Ran(trial.script, "error", text, rank=stop.ranks[0][0])
+    odd = _odd(folder, backend, number, trial)
+    if odd is not None:
+        return odd
     fault = judge(trial, _results(folder, backend, number, trial))
     if fault is None:
         return Ran(trial.script, "right")
     return Ran(trial.script, "wrong", fault.reason, fault.rank, fault.chunk)
 
 
+def _odd(folder: Path, backend: str, number: int, trial: Trial) -> Ran | None:
+    """The outcome where a module changed by hand returned what can't be compared."""
+    one, ranks = backend == "jax", trial.script.devices
+    expected = "an array of integers in one row"
+    for rank in range(1 if one else ranks):
+        path = folder / f"odd_{number}_{rank}"
+        text = path.read_text(encoding="utf-8") if path.exists() else None
+        if one and text is None:
+            size = np.load(folder / f"out_{number}_{rank}.npy", mmap_mode="r").size
+            if size % ranks:
+                text, expected = f"{size} elements", f"equally many of each of the {ranks} devices"
+        if text is not None:
+            known = "" if one or trial.script.goal in (Collective.REDUCE_SCATTER, Collective.ALL_GATHER) else "None or "
+            what = f"{FUNCTION[trial.script.goal]} returned {text} on rank {rank}; expected {known}{expected}"
+            if one:
+                what = f"over returned {text}; expected {expected}"
+            return Ran(trial.script, "wrong", what, None if one else rank)
+    return None
+
+
 def _results(folder: Path, backend: str, number: int, trial: Trial) -> list[Ints]:
     """An array per rank."""
     if backend != "jax":
         return [np.load(folder / f"out_{number}_{rank}.npy") for rank in range(trial.script.devices)]
-    rows = list(np.load(folder / f"out_{number}_0.npy"))
+    rows = list(np.load(folder / f"out_{number}_0.npy").reshape(trial.script.devices, -1))
     if trial.script.proved or trial.script.goal is Collective.REDUCE_SCATTER:
         return rows
     held = trial.script.counts(len(trial.script.schedule.steps))

@@ -149,7 +149,8 @@ def seating(
         width = len(str(needed - 1))
         hosts = [(f"{name}{place:0{width}d}", None) for place in range(needed)]
     if len(hosts) < needed:
-        raise InputError(f"names {len(hosts)} hosts", where=where, expected=f"{needed}, one for each {name}")
+        many = f"{len(hosts)} host{'s' * (len(hosts) != 1)}"
+        raise InputError(f"names {many}", where=where, expected=f"{needed}, one for each {name}")
     used = list(hosts[:needed])
     seen: set[str] = set()
     for host, slots in used:
@@ -158,7 +159,9 @@ def seating(
         seen.add(host)
         if slots is not None and slots < per_host:
             raise InputError(
-                f"host {host!r} has {slots} slots", where=where, expected=f"{per_host}, the devices below a {name}"
+                f"host {host!r} has {slots} slot{'s' * (slots != 1)}",
+                where=where,
+                expected=f"{per_host}, the devices below a {name}",
             )
     taken: dict[str, int] = {}
     seats = []
@@ -167,6 +170,15 @@ def seating(
         seats.append(Seat(rank, device, host, taken.get(host, 0), device % per_host))
         taken[host] = taken.get(host, 0) + 1
     return Seating(grid, tuple(order), per_host, tuple(seats))
+
+
+def unused_hosts(seats: Seating, hosts: Sequence[tuple[str, int | None]]) -> str | None:
+    """A sentence on the hosts that no rank runs on, or None."""
+    used = {seat.host for seat in seats.seats}
+    left = list(dict.fromkeys(host for host, _ in hosts if host not in used))
+    shown = ", ".join(left[:8]) + (f", … {len(left)} in all" if len(left) > 8 else "")
+    verb = "are" if len(left) != 1 else "is"
+    return f"{shown} {verb} left out: the placement has {len(used)} host{'s' * (len(used) != 1)}" if left else None
 
 
 def hostfile_text(seats: Seating) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -30,10 +31,14 @@ ORDERS = {"tp-cp-ep-dp-pp": False, "tp-cp-ep-pp-dp": True}
 
 @dataclass(frozen=True, slots=True)
 class Megatron:
-    """What the command line needs: an order, and a size for each token (dp counts the data ranks of a dense layer)."""
+    """What the command line needs: an order, and a size for each token (dp counts the data ranks of a dense layer).
+
+    data: the axes that dp stands for, slowest first, where there are several.
+    """
 
     order: str
     sizes: Mapping[str, int]
+    data: tuple[str, ...] = ()
 
     @property
     def flags(self) -> str:
@@ -57,23 +62,26 @@ def token_of(name: str) -> str | None:
     return next((token for token, names in ALIASES.items() if word == token or word in names), None)
 
 
-def axes_by_token(grid: Grid, given: Mapping[str, str]) -> dict[str, int]:
-    """The axis of each token; `given` names tokens for axes whose name says nothing. InputError where one lacks."""
-    found: dict[str, int] = {}
+def axes_by_token(grid: Grid, given: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    """The axes of each token; `given` names tokens for axes whose name says nothing.
+
+    Only dp may have several, which together are one. InputError where an axis has no token.
+    """
+    found: dict[str, tuple[int, ...]] = {}
     for axis, name in enumerate(grid.names):
         token = given.get(name) or token_of(name)
         if token is None or token not in TOKENS:
             raise InputError(
                 f"Megatron-LM has no axis {name!r}", where="--as", expected=f"{name}=TOKEN, one of {', '.join(TOKENS)}"
             )
-        if token in found:
-            other = grid.names[found[token]]
+        if token in found and token != "dp":
+            other = grid.names[found[token][0]]
             raise InputError(
                 f"axes {other!r} and {name!r} are both {TOKENS[token]} parallelism ({token}), and Megatron-LM has one",
                 where="--as",
-                expected="each token once",
+                expected="each token but dp once",
             )
-        found[token] = axis
+        found[token] = (*found.get(token, ()), axis)
     return found
 
 
@@ -92,32 +100,42 @@ def megatron(grid: Grid, given: Mapping[str, str] | None = None) -> Megatron:
 
     given: {axis: token}. Raises InputError with the rank permutation that does it where neither order does.
     """
-    axis_of = axes_by_token(grid, given or {})
-    sizes = {token: grid.shape[axis_of[token]] if token in axis_of else 1 for token in TOKENS}
+    axes_of = axes_by_token(grid, given or {})
+    sizes = {token: math.prod(grid.shape[axis] for axis in axes_of.get(token, ())) for token in TOKENS}
     if sizes["ep"] > 1 and sizes["cp"] > 1:
         raise InputError(
             "Megatron-LM lays expert parallelism over the context and data ranks together, so that an expert axis "
             "beside a context axis has no place of its own",
             expected="one of the two axes",
         )
-    token_of_axis = {axis: token for token, axis in axis_of.items()}
     for order, mapped in ORDERS.items():
         if mapped and sizes["ep"] > 1:
             continue  # Megatron refuses it: pipeline groups of dense and expert layers would differ
         place = coordinates(order, sizes)
-        if is_identity(grid.ids[tuple(place[token_of_axis[axis]] for axis in range(len(grid.axes)))]):
-            return Megatron(order, {**sizes, "dp": sizes["dp"] * sizes["ep"]})
-    slowest_first = [axis_of[token] for token in reversed(next(iter(ORDERS)).split("-")) if token in axis_of]
-    raise InputError(cannot(grid, "neither order of Megatron-LM's command line gives this placement", slowest_first))
+        for data in permutations(axes_of.get("dp", ())):  # as given, first
+            at: dict[int, Ids] = {}
+            for token, axes in (axes_of | {"dp": data}).items():
+                rest = place[token]
+                for axis in reversed(axes):  # the last varies fastest
+                    rest, at[axis] = np.divmod(rest, grid.shape[axis])
+            if is_identity(grid.ids[tuple(at[axis] for axis in range(len(grid.axes)))]):
+                several = tuple(grid.names[axis] for axis in data) if len(data) > 1 else ()
+                return Megatron(order, {**sizes, "dp": sizes["dp"] * sizes["ep"]}, several)
+    slowest_first = [axis for token in reversed(next(iter(ORDERS)).split("-")) for axis in axes_of.get(token, ())]
+    why = "neither order of Megatron-LM's command line gives this placement"
+    if len(axes_of.get("dp", ())) > 1:
+        why += f" ({' and '.join(grid.names[axis] for axis in axes_of['dp'])} together are dp)"
+    raise InputError(cannot(grid, why, slowest_first))
 
 
 def megatron_text(grid: Grid, given: Mapping[str, str] | None = None) -> str:
     """The flags, with what they mean in comments."""
     found = megatron(grid, given)
     used = " ".join(f"{token}={size}" for token, size in found.sizes.items() if size > 1) or "all sizes 1"
+    data = f"# dp is {' x '.join(found.data)} together, the last varies fastest\n" if found.data else ""
     return (
         f"# Megatron-LM: {grid.title}\n"
         f"# order {found.order} (the first varies fastest), {used}; rank r is device r: start the ranks "
         f"{grid.system.levels[0].name} by {grid.system.levels[0].name}\n"
-        f"{found.flags}\n"
+        f"{data}{found.flags}\n"
     )

@@ -250,7 +250,7 @@ def enumerate_(problem: str, as_json: bool, cheapest: int, everything: bool, **g
 @search_options
 @AS_JSON
 def hierarchies(problem: str, as_json: bool, **given: Any) -> None:
-    """Compare what the four synthesis hierarchies can express on one placement (small systems).
+    """Compare what the synthesis hierarchies can express on one placement (small systems).
 
     \b
     Example: smtsynth hierarchies PROBLEM --placement '[[1,4],[2,1]]' --instruction-set p2

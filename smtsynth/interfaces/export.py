@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ PROGRAMS = {
     "msccl": "MSCCL XML, each collective as a ring, proved",
 }
 TARGETS = [*PLACED, *PROGRAMS]
+FILE_SUFFIX = re.compile(r"(?i)\.(txt|hosts?|hostfile|list|lst|conf|cfg|yaml|yml|json)$")
+"""How names of files end that are no names of hosts."""
 
 
 @click.command()
@@ -40,6 +43,7 @@ TARGETS = [*PLACED, *PROGRAMS]
 @click.argument("sources", nargs=-1, metavar="[PROBLEM] [FILE]")
 @click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[2,8],[2,2]]'.")
 @click.option("--hierarchy", help="Synthesis hierarchy of a program. Default: reduction.")
+@click.option("--reduction", metavar="NAME", help="Which reduction of a workload. Default: its only one.")
 @click.option(
     "--order", metavar="AXES", help="Axes in the order that ranks or mesh count, slowest first: pipe,data,tensor."
 )
@@ -58,6 +62,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
       jax, torch, megatron, deepspeed, groups, hostfile, rankfile, slurm
     Of a program or schedule FILE (a program needs its PROBLEM):
       torch-program, jax-program, mpi4py-program, msccl
+    PROBLEM may be a workload; of its answer, --reduction says which program.
 
     \b
     Examples:
@@ -73,7 +78,7 @@ def export(target: str, sources: tuple[str, ...], as_json: bool, output: str | N
     if target not in TARGETS:
         raise InputError(f"target {target[:40]!r} is unknown{closest(target, TARGETS)}", expected=", ".join(TARGETS))
     _refuse(target, given)
-    asked = Sources.of(sources, given["placement"], given["hierarchy"])
+    asked = Sources.of(sources, given["placement"], given["hierarchy"], given["reduction"])
     data: dict[str, Any] = {"target": target}
     hint = None
     if target in PROGRAMS:
@@ -102,7 +107,7 @@ def _refuse(target: str, given: dict[str, Any]) -> None:
         "hosts": launcher,
         "host_level": launcher,
     }
-    takes["hierarchy"] = tuple(PROGRAMS)
+    takes["hierarchy"] = takes["reduction"] = tuple(PROGRAMS)
     for option, targets in takes.items():
         if given[option] and target not in targets:
             name = "--as" if option == "tokens" else f"--{option.replace('_', '-')}"
@@ -119,7 +124,8 @@ def _program(target: str, asked: Sources, order: str | None) -> tuple[str, str |
     from smtsynth.interfaces.yamltext import label
 
     if len(asked.files) != 1:
-        raise InputError(f"{len(asked.files)} programs", expected="one program or schedule file")
+        what = f"{len(asked.files)} programs to write" if asked.files else "no program to write"
+        raise InputError(what, expected="one program or schedule FILE beside the problem, or an answer of solve --json")
     name = asked.files[0]
     try:
         if target == "msccl":
@@ -135,19 +141,18 @@ def _msccl(asked: Sources, name: str) -> tuple[str, str | None]:
     from smtsynth.export.goals import replica_script
     from smtsynth.export.msccl import msccl_note, msccl_text
     from smtsynth.export.script import script, show_groups
-    from smtsynth.model.problem import Problem
     from smtsynth.model.schedule import Schedule
 
     found = asked.program(name)
     hints = []
-    if isinstance(found, Schedule):
-        given = script(found)
+    if isinstance(found.what, Schedule):
+        given = script(found.what)
     else:
-        lowering, program = found
-        assert isinstance(asked.problem, Problem)
-        if asked.problem.reduction.mixed:
+        lowering, program = found.what
+        assert found.problem is not None
+        if found.problem.reduction.mixed:
             raise InputError("MSCCL has no mix of collectives", expected="one collective over all reduced axes")
-        given = replica_script(lowering, program, asked.problem.reduction.collective)
+        given = replica_script(lowering, program, found.problem.reduction.collective)
         if len(lowering.devices) > 1:
             hints.append(f"for each communicator of {show_groups(lowering.devices.tolist())}, its ranks in this order")
     written = msccl_text(given)
@@ -198,7 +203,15 @@ def _launcher(
     target: str, grid: Grid, order: tuple[int, ...], given: dict[str, Any], more: dict[str, Any]
 ) -> tuple[str, str | None, dict[str, Any]]:
     """The text, the hint and the JSON keys of a target for launchers."""
-    from smtsynth.export.hosts import expand_hosts, hostfile_text, rankfile_text, seating, slurm_command, slurm_text
+    from smtsynth.export.hosts import (
+        expand_hosts,
+        hostfile_text,
+        rankfile_text,
+        seating,
+        slurm_command,
+        slurm_text,
+        unused_hosts,
+    )
     from smtsynth.interfaces.yamltext import label, read_text
 
     hosts, where = None, "--hosts"
@@ -207,12 +220,16 @@ def _launcher(
         if os.path.isfile(text):
             where = label(text)
             text = read_text(text)
+        elif "/" in text or FILE_SUFFIX.search(text):
+            raise InputError("there is no such file", where=f"--hosts {label(text)}", expected="a file of host names")
         hosts = expand_hosts(text, where)
     seats: Seating = seating(grid, order, hosts, given["host_level"], where)
     more["ranks"] = [
         {"rank": s.rank, "device": s.device, "host": s.host, "local_rank": s.local_rank, "local_device": s.local_device}
         for s in seats.seats
     ]
+    left = [unused_hosts(seats, hosts)] if hosts else []
     if target == "slurm":
-        return slurm_text(seats), "\n".join([*seats.header(), slurm_command(seats)]), more
-    return {"hostfile": hostfile_text, "rankfile": rankfile_text}[target](seats), None, more
+        return slurm_text(seats), "\n".join([*seats.header(), slurm_command(seats), *filter(None, left)]), more
+    written = {"hostfile": hostfile_text, "rankfile": rankfile_text}[target](seats)
+    return written, "\n".join(filter(None, left)) or None, more

@@ -86,6 +86,12 @@ def read_program_or_schedule(path: Path) -> RawProgram | Schedule:
 
 def read_verifiable(path: Path) -> RawProgram | Schedule | MixedSchedule:
     """As read_program_or_schedule, with a schedule's goal as it is given."""
+    found = read_words(path)
+    return found if isinstance(found, RawProgram) else program_or_schedule_of(found, label(path))
+
+
+def read_words(path: Path) -> object:
+    """The RawProgram of short text or of a file of it; of any other file the plain data."""
     name = str(path)
     if _LOOKS_LIKE_CALL.match(name) and not os.path.exists(name):
         return _short_text(name, "program")
@@ -93,7 +99,7 @@ def read_verifiable(path: Path) -> RawProgram | Schedule | MixedSchedule:
     plain = re.sub(r"(?m)(^|[ \t])#.*$", "", text)
     if _LOOKS_LIKE_CALL.match(plain):
         return _short_text(plain, label(path))
-    return program_or_schedule_of(parse_data(text, label(path), is_json=is_json(path)), label(path))
+    return parse_data(text, label(path), is_json=is_json(path))
 
 
 def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule | MixedSchedule:
@@ -108,6 +114,8 @@ def program_or_schedule_of(data: object, where: str) -> RawProgram | Schedule | 
         return _program(root.fields(("program",))["program"])
     if "devices" in keys or "steps" in keys:
         return _schedule(root)
+    if "reductions" in keys and "status" in keys:
+        raise root.error("is the answer of a workload", "a program of one reduction")
     if "system" in keys:
         raise root.error("is a problem file", "a program or a schedule")
     root.fields(("program",), ("devices", "steps", "goal"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import os
 import random
 import sys
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ from smtsynth.errors import InputError
 if TYPE_CHECKING:
     from smtsynth.execute.run import Ran
     from smtsynth.export.script import Script
+    from smtsynth.interfaces.modules import Module
     from smtsynth.interfaces.sources import Sources
     from smtsynth.model.lowering import Lowering
     from smtsynth.model.problem import Problem
@@ -30,9 +31,12 @@ BACKENDS = {"mpi": "MPI (mpi4py)", "gloo": "torch.distributed over gloo", "jax":
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[PROBLEM] [FILE]...")
-@click.option("--backend", metavar="mpi|gloo|jax", default="mpi", show_default=True, help="What runs it.")
+@click.option(
+    "--backend", metavar="mpi|gloo|jax", help="What runs it. Default: what a Python module imports, else mpi."
+)
 @click.option("--placement", metavar="MATRIX", help="The problem's placement, e.g. '[[1,4],[2,1]]'.")
 @click.option("--hierarchy", help="Synthesis hierarchy of programs. Default: reduction.")
+@click.option("--reduction", metavar="NAME", help="Which reduction of a workload. Default: all of an answer.")
 @click.option("--all", "everything", is_flag=True, help="All programs of the placement, in one launch.")
 @click.option("--sample", metavar="N", type=click.IntRange(1), help="With --all: a seeded sample of so many of them.")
 @click.option(
@@ -52,7 +56,8 @@ def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     FILE is a schedule, or a program of PROBLEM: a file, the output of `solve --json`, or short text. What runs is
     what `export` writes; a schedule that is wrong runs too, and is said to be wrong by rank and chunk. FILE can also
-    be a Python module that `export` wrote for the backend, changed by hand: it runs as it is.
+    be a Python module that `export` wrote, changed by hand: it runs as it is. PROBLEM may be a workload, FILE its
+    answer: then the programs of all its reductions run.
 
     Exit status: 0 all right, 1 something wrong, 2 bad input, 3 a hang, an error or an interrupt ended the launch.
 
@@ -64,41 +69,64 @@ def run(sources: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     from smtsynth.execute.launch import check_backend
     from smtsynth.execute.run import run_scripts
+    from smtsynth.interfaces.modules import backend_of, is_module, read_module
     from smtsynth.interfaces.sources import Sources
 
-    check_backend(given["backend"])
-    asked = Sources.of(sources, given["placement"], given["hierarchy"])
-    scripts = _scripts(asked, given)
-    texts = [_text(name) for name in asked.files] if not given["everything"] else None
-    ran = run_scripts(
-        scripts,
-        given["backend"],
-        texts=texts,
-        elements=given["elements"],
-        seed=abs(given["seed"]),
-        patience=given["time_limit"],
-    )
+    asked = Sources.of(sources, given["placement"], given["hierarchy"], given["reduction"])
+    modules = {name: read_module(name) for name in asked.files if is_module(name)}
+    backend = backend_of(modules, given["backend"])
+    check_backend(backend)
+    items = _items(asked, modules, given)
+    try:
+        ran = run_scripts(
+            [item.script for item in items],
+            backend,
+            texts=[item.text for item in items],
+            elements=given["elements"],
+            seed=abs(given["seed"]),
+            patience=given["time_limit"],
+        )
+    except InputError as error:
+        if error.where not in ("elements", "time limit"):
+            raise
+        raise InputError(error.what, where=f"--{error.where.replace(' ', '-')}", expected=error.expected) from None
     outcomes = {one.outcome for one in ran}
     status = 3 if outcomes & {"hang", "error", "not run"} else 0
     status = 1 if "wrong" in outcomes else status
     if as_json:
         data = {
-            "backend": given["backend"],
-            "processes": scripts[0].devices,
+            "backend": backend,
+            "processes": ran[0].script.devices,
             "elements": given["elements"],
-            "programs": [_data(one) for one in ran],
+            "programs": [_data(item, one) for item, one in zip(items, ran, strict=True)],
         }
         sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
     else:
-        _report(ran, given)
+        _report(items, ran, backend, given["elements"])
     sys.exit(status)
 
 
-def _scripts(asked: Sources, given: dict[str, Any]) -> list[Script]:
+class Item(NamedTuple):
+    """One thing to run: the file and the workload's reduction it is from, if any, and the text of a module."""
+
+    script: Script
+    file: str | None = None
+    reduction: str | None = None
+    text: str | None = None
+
+    def name(self, many: bool) -> str:
+        """What a report calls it; of many also where it is from."""
+        words = self.script.wording or ("the module" if self.text is not None else "the schedule")
+        where = [word for word in (self.file if many else None, self.reduction) if word]
+        return f"{' '.join(where)}: {words}" if where else words
+
+
+def _items(asked: Sources, modules: dict[str, Module], given: dict[str, Any]) -> list[Item]:
     """What is to be run."""
     from smtsynth.execute.run import check_ranks
     from smtsynth.export.goals import script_of
-    from smtsynth.model.problem import Problem
+    from smtsynth.interfaces.modules import check_kind
+    from smtsynth.interfaces.yamltext import label
 
     if not given["everything"]:
         for option in ("sample", "steps"):
@@ -106,63 +134,25 @@ def _scripts(asked: Sources, given: dict[str, Any]) -> list[Script]:
                 raise InputError("comes without --all", where=f"--{option}", expected="--all beside it")
         if not asked.files:
             raise InputError("no program to run", expected="a program or schedule FILE, or --all")
-        return [_module(name) if name.endswith(".py") else asked.script(name, check_ranks) for name in asked.files]
+        items = []
+        for name in asked.files:
+            if name in modules:
+                check_ranks(modules[name].script.devices)
+                items.append(Item(modules[name].script, label(name), text=modules[name].text))
+                continue
+            check_kind(name)
+            file = label(name) if name == "-" or os.path.exists(name) else None
+            items += [Item(script, file, reduction) for reduction, script in asked.scripts(name, check_ranks)]
+        return items
     if asked.files:
         raise InputError("comes with files", where="--all", expected="one of the two")
-    lowering = asked.lowering()
-    assert isinstance(asked.problem, Problem)
-    check_ranks(asked.problem.system.devices)
-    programs = _programs(asked.problem, lowering, given)
+    lowering, problem = asked.lowering(), asked.one()
+    assert problem is not None
+    check_ranks(problem.system.devices)
+    programs = _programs(problem, lowering, given)
     if given["sample"] is not None and given["sample"] < len(programs):
         programs = random.Random(given["seed"]).sample(programs, given["sample"])
-    return [script_of(asked.problem, lowering, program) for program in programs]
-
-
-def _text(name: str) -> str | None:
-    """The text of a Python module, which runs as it is; None for what the exporter writes."""
-    from smtsynth.interfaces.yamltext import read_text
-
-    return read_text(name) if name.endswith(".py") else None
-
-
-def _module(name: str) -> Script:
-    """The script of the goal that a Python module written by `export` (and changed since) has to reach.
-
-    Its text is read for RANKS, GOAL, ROOTS and the name of its function; nothing of it runs here.
-    """
-    from smtsynth.execute.run import check_ranks
-    from smtsynth.export.script import FUNCTION, script
-    from smtsynth.interfaces.yamltext import label, read_text
-    from smtsynth.model.schedule import Entry, Goal, Schedule, check_schedule
-
-    where = label(name)
-    try:
-        lines = ast.parse(read_text(name)).body
-        found = {
-            line.targets[0].id: ast.literal_eval(line.value)
-            for line in lines
-            if isinstance(line, ast.Assign)
-            and isinstance(line.targets[0], ast.Name)
-            and line.targets[0].id in ("RANKS", "GOAL", "ROOTS")
-        }
-        ranks = int(found["RANKS"])
-        groups = tuple(tuple(int(rank) for rank in group) for group in found.get("GOAL", [range(ranks)]))
-        roots = tuple(int(rank) for rank in found.get("ROOTS", []))
-    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
-        raise InputError(
-            "is no module that export wrote", where=where, expected="RANKS = N, and its other names"
-        ) from None
-    kinds = [kind for kind, word in FUNCTION.items() for line in lines if getattr(line, "name", None) == word]
-    if len(kinds) != 1:
-        raise InputError(
-            "defines no one collective", where=where, expected=f"one function of {', '.join(FUNCTION.values())}"
-        )
-    check_ranks(ranks)
-    plain = Schedule(ranks, ((Entry(kinds[0], groups, roots),),), Goal(kinds[0], groups, roots))
-    try:
-        return script(check_schedule(plain))
-    except InputError as error:
-        raise error.at(where) from None
+    return [Item(script_of(problem, lowering, program)) for program in programs]
 
 
 def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> list[Program]:
@@ -192,22 +182,24 @@ def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> li
     return programs
 
 
-def _data(one: Ran) -> dict[str, Any]:
-    """A program's outcome as JSON data."""
+def _data(item: Item, one: Ran) -> dict[str, Any]:
+    """A program's outcome as JSON data. Of a module changed by hand, verify says nothing."""
     said = one.script.verdict
     return {
+        "file": item.file,
+        "reduction": item.reduction,
         "program": one.script.wording,
         "outcome": one.outcome,
         "reason": one.reason or None,
         "rank": one.rank,
         "chunk": one.chunk,
         "waiting": [{"rank": rank, "where": where} for rank, where in one.waiting],
-        "verify": {"verdict": said.verdict, "device": said.device, "chunk": said.chunk},
+        "verify": None if one.by_hand else {"verdict": said.verdict, "device": said.device, "chunk": said.chunk},
         "agree": one.agrees,
     }
 
 
-def _report(ran: list[Ran], given: dict[str, Any]) -> None:
+def _report(items: list[Item], ran: list[Ran], backend: str, elements: int) -> None:
     """The outcome for people: the counts first, then what is not right, one by one."""
     from rich.markup import escape
 
@@ -216,37 +208,39 @@ def _report(ran: list[Ran], given: dict[str, Any]) -> None:
     from smtsynth.model.program import Collective
 
     out = console()
-    script = ran[0].script
+    script, many = ran[0].script, len({item.file for item in items}) > 1
     counts: Counter[str] = Counter(one.outcome for one in ran)
     said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-    what = f"{len(ran)} programs" if len(ran) > 1 else script.wording or "the schedule"
-    where = "devices" if given["backend"] == "jax" else "processes"
+    what = f"{len(ran)} programs" if len(ran) > 1 else items[0].name(many)
+    where = "devices" if backend == "jax" else "processes"
+    compared = ", every one compared" if counts["right"] + counts["wrong"] == len(ran) else ""
     out.print(
-        f"[bold]{said}[/]: {escape(what)} on {script.devices} {where} by {BACKENDS[given['backend']]}, "
-        f"{given['elements']} elements each, every one compared",
+        f"[bold]{said}[/]: {escape(what)} on {script.devices} {where} by {BACKENDS[backend]}, "
+        f"{elements} element{'s' * (elements != 1)} each{compared}",
         soft_wrap=True,
     )
     if ran[-1].reason == INTERRUPTED:
         out.print("Interrupted: what had not ended by then counts as not run.")
-    kinds = {move.collective for one in ran for move in one.script.moves}
-    if given["backend"] == "jax" and kinds & {Collective.REDUCE, Collective.BROADCAST}:
+    kinds = {move.collective for one in ran if not one.by_hand for move in one.script.moves}
+    if backend == "jax" and kinds & {Collective.REDUCE, Collective.BROADCAST}:
         out.print("JAX has no Reduce, and no Broadcast on CPUs: both ran as sums.")
     rows = Table(("outcome", "what happened", "program"), below={"program": ""})
-    bad = [one for one in ran if one.outcome not in ("right", "not run")]
-    for one in bad[:MAX_ROWS]:
-        rows.add_row(one.outcome, one.reason, one.script.wording or "the schedule")
+    bad = [(item, one) for item, one in zip(items, ran, strict=True) if one.outcome not in ("right", "not run")]
+    for item, one in bad[:MAX_ROWS]:
+        rows.add_row(one.outcome, one.reason, item.name(many))
     if bad:
         out.print(rows)
     if len(bad) > MAX_ROWS:
         out.print(f"… {len(bad) - MAX_ROWS} more; see --json")
-    for one in bad:
+    for item, one in zip(items, ran, strict=True):
+        front = f"{item.name(many)}: " if len(ran) > 1 else ""
         verdict = one.script.verdict
         if one.outcome == "wrong" and one.agrees:
-            out.print(f"verify says the same: {escape(verdict.reason)}", soft_wrap=True)
-    for one in ran:
+            out.print(escape(f"{front}verify says the same: {verdict.reason}"), soft_wrap=True)
         if one.agrees is False:
-            verdict = one.script.verdict
             text = (
                 f"verify says otherwise ({verdict.verdict}: {verdict.reason}): one of the two is a bug, please report"
             )
-            out.print(escape(text), soft_wrap=True)
+            out.print(escape(front + text), soft_wrap=True)
+    if any(one.by_hand and one.outcome == "wrong" for one in ran):
+        out.print("verify can't judge a module, as it may be changed by hand.")
