@@ -26,7 +26,7 @@ from smtsynth.meaning.words import run_words
 from smtsynth.model.lowering import Lowering, lower, lowering_of
 from smtsynth.model.placement import Placement, placements
 from smtsynth.model.problem import Problem
-from smtsynth.model.program import Collective, Instruction, Program, default_steps, instruction_set
+from smtsynth.model.program import Collective, Instruction, Program, instruction_set
 from smtsynth.search.replay import MAX_CONCRETE
 
 
@@ -116,7 +116,7 @@ class Case:
     @property
     def steps(self) -> int:
         """The limit of steps."""
-        return self.scope.problem.limits.steps or default_steps(self.lowering.depth)
+        return self.scope.problem.step_limit(self.lowering.depth)
 
     def argument(self, witness: Placement | None) -> str | None:
         """Why nothing here costs less than the bound, where that takes no proof; None where it takes one.

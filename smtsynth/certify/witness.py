@@ -10,7 +10,7 @@ from smtsynth.cost.alphabeta import simulate_program, simulate_schedule
 from smtsynth.errors import InputError
 from smtsynth.model.lowering import Lowering
 from smtsynth.model.placement import check_placement
-from smtsynth.model.program import Program, default_steps, parse_program, show_instruction
+from smtsynth.model.program import Program, parse_program, show_instruction
 from smtsynth.model.schedule import Goal
 from smtsynth.search.replay import replay
 
@@ -32,7 +32,7 @@ def witness_data(scope: Scope, lowering: Lowering, program: Program) -> dict[str
     outcome = replay(lowering, program, scope.target(lowering))
     if not outcome.ok:
         raise WitnessError(f"the program fails its replay: {outcome.reason}")
-    limit = problem.limits.steps or default_steps(lowering.depth)
+    limit = problem.step_limit(lowering.depth)
     if len(program) > limit:
         raise WitnessError(f"the program has {len(program)} steps, more than {limit}")
     reduction = problem.reduction

@@ -161,7 +161,7 @@ def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> li
     from smtsynth.cost.prices import Prices
     from smtsynth.meaning.goals import target_of
     from smtsynth.model.problem import Limits
-    from smtsynth.model.program import default_steps, instruction_set
+    from smtsynth.model.program import instruction_set
     from smtsynth.search.enumerate import StateGraph, cheapest_programs
 
     try:
@@ -170,7 +170,7 @@ def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> li
     except InputError as error:
         where = None if error.where is None else f"--{error.where}"
         raise InputError(error.what, where=where or "--instruction-set", expected=error.expected) from None
-    limit = given["steps"] or problem.limits.steps or default_steps(lowering.depth)
+    limit = given["steps"] or problem.step_limit(lowering.depth)
     target = target_of(lowering, problem.reduction.collective, problem.split)
     prices = Prices(cost_model_of(problem.cost_model), lowering, problem.reduction.payload, target.collective)
     found = cheapest_programs(StateGraph(target, given["instruction_set"]), prices, limit)

@@ -12,7 +12,7 @@ from types import NoneType
 from smtsynth.errors import InputError, check_type
 from smtsynth.model.choice import CostChoice
 from smtsynth.model.placement import Axis, check_axes
-from smtsynth.model.program import Collective
+from smtsynth.model.program import Collective, default_steps
 from smtsynth.model.system import System
 from smtsynth.model.units import Number, quantity
 
@@ -141,6 +141,10 @@ class Problem:
         for name in self.reduction.over:
             if name not in names:
                 raise InputError(f"there is no axis {name!r}", where="over", expected=", ".join(names))
+
+    def step_limit(self, depth: int) -> int:
+        """The most steps of a program over `depth` factors: the problem's, else the model's (section 7)."""
+        return self.limits.steps or default_steps(depth)
 
     @property
     def split(self) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from smtsynth.meaning.goals import Target, target_of
 from smtsynth.model.lowering import Lowering, lower, lowering_of
 from smtsynth.model.placement import Placement, count_placements, placements
 from smtsynth.model.problem import Limits, Problem
-from smtsynth.model.program import Collective, Form, Instruction, Program, default_steps, instruction_set
+from smtsynth.model.program import Collective, Form, Instruction, Program, instruction_set
 from smtsynth.search.graph import cheapest_path, class_graph
 from smtsynth.search.incumbent import schemes
 from smtsynth.search.loop import Found, Resources, Status, first_that_replays, search
@@ -62,8 +62,8 @@ class Options:
             raise InputError(f"is {self.jobs!r}", where="jobs", expected="a whole number of at least 1")
 
     def step_limit(self, problem: Problem, depth: int) -> int:
-        """The most steps of a program over `depth` factors: these options', else the problem's, else the model's."""
-        return self.steps or problem.limits.steps or default_steps(depth)
+        """The most steps of a program over `depth` factors: these options', else the problem's."""
+        return self.steps or problem.step_limit(depth)
 
 
 @dataclass(frozen=True)
