@@ -41,6 +41,7 @@ def test_report_and_why(cli: Cli) -> None:
     for words in (
         "faster than with plain collectives",
         "Optimal:",
+        "instruction set full, at most 5 steps, alpha-beta",
         "grads (AllReduce over data, 1 GiB)",
         "given traffic, point-to-point",
         "runner-up 1",
@@ -51,6 +52,17 @@ def test_report_and_why(cli: Cli) -> None:
         "modelled, not measured",
     ):
         assert words in ran.out
+
+
+def test_why_for_scripts(cli: Cli) -> None:
+    found = cli("solve", cli.put(STEP), "--why", "--json").data
+    why = found["why"]
+    assert set(why) == {"placements", "common_defaults", "which_axis_innermost", "placement_alone", "changes"}
+    first = why["placements"][0]
+    assert (first["matrix"], first["cost_seconds"]) == (found["placement"]["matrix"], found["cost_seconds"])
+    for one in (*why["placements"], *why["which_axis_innermost"]):
+        assert one["cost_seconds"] >= found["cost_seconds"] or one["breaks"]
+    assert why["changes"][0]["from_factor"] == 1 / 1024 and set(why["changes"][0]["programs"]) == {"grads", "acts"}
 
 
 def test_constraints_that_cannot_hold(cli: Cli) -> None:

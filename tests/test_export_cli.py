@@ -94,6 +94,30 @@ def test_a_workload_has_placements_too(cli: Cli, tmp_path: Path) -> None:
     assert ran.out.splitlines()[-1] == "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1"
 
 
+def test_a_workload_s_constraints_are_kept(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "step.yaml"
+    path.write_text(WORKLOAD + "constraints: [{axis: tensor, inside: node}]\n")
+    only = cli("export", "groups", str(path))
+    given = cli("export", "groups", str(path), "--placement", "[[2,2],[1,4]]")
+    assert only.status == given.status == 0 and only.out == given.out
+    broken = cli("export", "groups", str(path), "--placement", "[[1,4],[2,2]]")
+    assert broken.status == 2 and broken.err.count("\n") == 1 and not broken.out
+    assert "--placement: breaks the constraint tensor inside node" in broken.err
+    twice = cli("export", "megatron", str(path), "--as", "data=dp", "--as", "data=cp")
+    assert twice.status == 2 and "--as: names data twice" in twice.err
+
+
+def test_an_answer_s_reduction_without_a_program_is_no_silence(cli: Cli, tmp_path: Path) -> None:
+    path, answer = tmp_path / "step.yaml", tmp_path / "answer.json"
+    path.write_text(WORKLOAD)
+    found = cli("solve", str(path), "--json").data
+    name = found["reductions"][0]["name"]
+    found["reductions"][0]["program"] = None
+    answer.write_text(json.dumps(found))
+    ran = cli("export", "torch-program", str(path), str(answer))
+    assert ran.status == 2 and f"holds no program for {name}" in ran.err and ran.err.count("\n") == 1
+
+
 def test_output_goes_to_a_file(cli: Cli, problem: str, tmp_path: Path) -> None:
     target = tmp_path / "mesh.py"
     ran = cli("export", "jax", problem, "--placement", INSIDE, "--output", str(target))

@@ -139,11 +139,12 @@ def _solve_step(asked: Workload, as_json: bool, joint: bool, why: bool, given: d
     order = Order.of(given, asked, options, None)
     found = solve_workload(asked, options, resources)
     written = Written.of(order, found, options, resources)
-    from smtsynth.interfaces.step import step_json, step_report, why_report
+    from smtsynth.interfaces.step import step_json, step_report, why_json, why_report
 
     quiet(resources)
     if as_json:
-        print_json(step_json(found, options) | written.data())
+        reasons = why_json(found, options, resources) if why else {}
+        print_json(step_json(found, options) | reasons | written.data())
     else:
         step_report(found, options)
         if why:

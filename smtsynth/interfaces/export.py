@@ -195,6 +195,8 @@ def _tokens(words: tuple[str, ...], grid: Grid) -> dict[str, str]:
         if axis not in grid.names or token not in TOKENS:
             expected = f"AXIS=TOKEN, an axis of {', '.join(grid.names)} and a token of {', '.join(TOKENS)}"
             raise InputError(f"{word[:40]!r} does not fit", where="--as", expected=expected)
+        if axis in found:
+            raise InputError(f"names {axis} twice", where="--as", expected="each axis once")
         found[axis] = token
     return found
 

@@ -152,7 +152,7 @@ def _items(asked: Sources, modules: dict[str, Module], given: dict[str, Any]) ->
     programs = _programs(problem, lowering, given)
     if given["sample"] is not None and given["sample"] < len(programs):
         programs = random.Random(given["seed"]).sample(programs, given["sample"])
-    return [Item(script_of(problem, lowering, program)) for program in programs]
+    return [Item(script_of(problem, lowering, program), reduction=given["reduction"]) for program in programs]
 
 
 def _programs(problem: Problem, lowering: Lowering, given: dict[str, Any]) -> list[Program]:

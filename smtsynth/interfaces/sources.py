@@ -18,13 +18,15 @@ from smtsynth.interfaces.step_answers import is_step_answer, step_programs
 from smtsynth.interfaces.workloads import read_problem_or_workload
 from smtsynth.interfaces.yamltext import label, read_data
 from smtsynth.model.lowering import HIERARCHIES, Lowering, lowering_of
-from smtsynth.model.placement import Placement, check_placement, only_placement
+from smtsynth.model.placement import Placement, check_placement, count_placements, only_placement, placements
 from smtsynth.model.problem import Problem
 from smtsynth.model.program import Program
 from smtsynth.model.schedule import Goal, Schedule
 from smtsynth.model.units import show_seconds
 from smtsynth.model.workload import Workload
 from smtsynth.verify.placed import goal_on, goal_per_axis
+
+MAX_PLACEMENTS = 10_000  # that are tried against a workload's constraints
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,15 @@ class Sources:
         return problem.problem(problem.reductions[names.index(name)])
 
     def placed(self, matrix: Any = None, where: str = "") -> Placement:
-        """The placement: that of the option, of an answer of solve (its matrix), or the only one."""
+        """The placement: that of the option, of an answer of solve (its matrix), or the only one that is allowed."""
+        found = self._placed(matrix, where)
+        broken = self.problem.broken(found.matrix) if isinstance(self.problem, Workload) else []
+        if broken:
+            named = "--placement" if self.placement is not None else where or None
+            raise InputError(f"breaks the constraint {broken[0]}", where=named, expected="a placement that obeys it")
+        return found
+
+    def _placed(self, matrix: Any, where: str) -> Placement:
         problem = self.problem
         if problem is None:
             raise InputError("a placement needs a problem", expected="a problem file first")
@@ -95,6 +105,10 @@ class Sources:
             return asked
         if answered is not None:
             return answered
+        if isinstance(problem, Workload) and count_placements(problem.axes, problem.system) <= MAX_PLACEMENTS:
+            obeying = [one for one in placements(problem.system, problem.axes) if not problem.broken(one.matrix)]
+            if len(obeying) == 1:
+                return obeying[0]
         return only_placement(problem.system, problem.axes)
 
     def answered(self) -> Placement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -86,7 +86,7 @@ def step_report(found: WorkloadSolution, options: Options) -> None:
         markup=False,
         style="bold",
     )
-    out.print(_claim(found), markup=False)
+    out.print(_claim(found, options), markup=False)
     out.print()
     rows = Table(
         ("reduction", "share", "count", "each", "plain", "speed-up", "waits for", "program"),
@@ -105,14 +105,18 @@ def step_report(found: WorkloadSolution, options: Options) -> None:
     out.print(LEFT_OUT, style="dim")
 
 
-def _claim(found: WorkloadSolution) -> str:
+def _claim(found: WorkloadSolution, options: Options) -> str:
     done, of = found.tables.looked_at() if found.tables else (0, 0)
     looked = f"{done} of {of} rows looked at"
     if found.status is Status.OPTIMAL:
         last = next((query for query in reversed(found.loop) if query.answer is Answer.UNSAT), None)
         time = f" in {last.seconds:.2f} s" if last else ""
         took = f"{found.seconds:.1f} s in all"
-        return f"Optimal: the solver refuted any placement and programs that take less{time} ({looked}, {took})"
+        steps = " or ".join(map(str, sorted({one.solution.steps_limit for one in found.reductions})))
+        scope = f"instruction set {options.instruction_set}, at most {steps or 'no'} steps, {options.cost_model.name}"
+        return (
+            f"Optimal: the solver refuted any placement and programs that take less{time} ({scope}; {looked}, {took})"
+        )
     gap = 100 * ((found.cost or 0) - (found.lower_bound or 0)) / (found.cost or 1)
     return f"Not proved optimal ({found.reason or 'some bounds are loose'}): gap {gap:.1f} % ({looked})"
 
@@ -136,26 +140,16 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
     """Runners-up, defaults, which axis innermost, what placement alone brings, and where the answer changes."""
     if found.placement is None or found.cost is None:
         return
-    out, winner = console(), found.placement.matrix
-    tables = found.tables or Tables(found.workload, options)
-    first = Choice("this answer", winner, found.cost, found.plain)
-    groups: list[tuple[str, Callable[[Resources], list[Choice]]]] = [
-        ("Placements", lambda watched: [first, *runners_up(tables, winner, 3, watched)]),
-        ("Common defaults", lambda watched: defaults(tables, watched)),
-        ("Which axis innermost", lambda watched: [one for _, one in innermost(tables, winner, watched)]),
-        ("Placement alone", lambda watched: [best_plain(tables, winner, watched)]),
-    ]
-    shown: dict[str, list[Choice]] = {}
-    for title, make in groups:
-        with watching(resources) as watched:
-            shown[title] = make(watched)
+    out, shown = console(), dict[str, list[Choice]]()
+    for title, choices in _groups(found, options, resources):
+        shown[title] = choices
         out.print(f"\n{title}", style="bold")
         rows = Table(
             ("what", "step", "to best", "plain collectives", "placement"),
             right=("step", "to best", "plain collectives"),
             below={"placement": "placement "},
         )
-        for one in shown[title]:
+        for one in choices:
             rows.add_row(*_choice(one, found.cost))
         out.print(rows)
     _gains(found, shown)
@@ -177,6 +171,61 @@ def why_report(found: WorkloadSolution, options: Options, resources: Resources) 
         out.print("\nInterrupted: these tables are not complete.")
 
 
+def _groups(found: WorkloadSolution, options: Options, resources: Resources) -> Iterator[tuple[str, list[Choice]]]:
+    """The tables of `why` by their titles, each as it is ready."""
+    assert found.placement is not None
+    winner, tables = found.placement.matrix, found.tables or Tables(found.workload, options)
+    first = Choice("this answer", winner, found.cost, found.plain)
+    groups: list[tuple[str, Callable[[Resources], list[Choice]]]] = [
+        ("Placements", lambda watched: [first, *runners_up(tables, winner, 3, watched)]),
+        ("Common defaults", lambda watched: defaults(tables, watched)),
+        ("Which axis innermost", lambda watched: [one for _, one in innermost(tables, winner, watched)]),
+        ("Placement alone", lambda watched: [best_plain(tables, winner, watched)]),
+    ]
+    for title, make in groups:
+        with watching(resources) as watched:
+            choices = make(watched)
+        yield title, choices
+
+
+def why_json(found: WorkloadSolution, options: Options, resources: Resources) -> dict[str, Any]:
+    """The same for scripts: the key `why`, with the tables and the payload factors at which the answer changes."""
+    if found.placement is None or found.cost is None:
+        return {"why": None}
+    why: dict[str, Any] = {}
+    for title, choices in _groups(found, options, resources):
+        why[title.lower().replace(" ", "_")] = [
+            {
+                "name": one.name,
+                "matrix": one.matrix,
+                "cost_seconds": seconds_of(one.cost),
+                "plain_seconds": seconds_of(one.plain),
+                "breaks": [str(broken) for broken in one.broken],
+                "reason": one.reason,
+            }
+            for one in choices
+        ]
+    try:
+        with watching(resources) as watched:
+            pieces: list[Piece] | None = changes(found.workload, options, watched)
+    except InputError:
+        pieces = None
+    why["changes"] = pieces and [
+        {"from_factor": float(piece.start), "matrix": piece.matrix, "programs": _texts(found, piece)}
+        for piece in pieces
+    ]
+    return {"why": why}
+
+
+def _texts(found: WorkloadSolution, piece: Piece) -> dict[str, str]:
+    """The programs of a piece by reduction, as text."""
+    texts = {}
+    for one, program in zip(found.workload.reductions, piece.programs, strict=True):
+        lowering = lowering_of(found.workload.problem(one), Placement(found.workload.axes, piece.matrix))
+        texts[one.name] = show_program(program, lowering.names)
+    return texts
+
+
 def _choice(one: Choice, best: int) -> Sequence[str]:
     matrix = show_matrix(one.matrix) if one.matrix is not None else one.reason or "-"
     if one.broken:
@@ -189,7 +238,8 @@ def _choice(one: Choice, best: int) -> Sequence[str]:
 
 def _gains(found: WorkloadSolution, groups: Mapping[str, Sequence[Choice]]) -> None:
     """How much placement and programs bring against the first default with plain collectives."""
-    start = next((one for one in groups["Common defaults"] if one.plain is not None), None)
+    allowed = (one for one in groups["Common defaults"] if one.plain is not None and not one.broken)
+    start = next(allowed, None)
     alone = groups["Placement alone"][0]
     if start is None or not start.plain or not alone.plain or not found.cost or not start.cost:
         return
@@ -208,10 +258,9 @@ def _factor(factor: Fraction) -> str:
 
 def _programs(found: WorkloadSolution, piece: Piece, before: Piece | None) -> str:
     """The programs of a piece; of a later one those that are others than before."""
-    texts, matrix = [], piece.matrix
-    for number, (one, program) in enumerate(zip(found.workload.reductions, piece.programs, strict=True)):
-        lowering = lowering_of(found.workload.problem(one), Placement(found.workload.axes, matrix))
-        text = f"{one.name}: {show_program(program, lowering.names) or 'nothing'}"
-        if before is None or before.matrix != matrix or before.programs[number] != program:
-            texts.append(text)
-    return " | ".join(texts)
+    same = before is not None and before.matrix == piece.matrix
+    return " | ".join(
+        f"{name}: {text or 'nothing'}"
+        for number, (name, text) in enumerate(_texts(found, piece).items())
+        if not (same and before is not None and before.programs[number] == piece.programs[number])
+    )

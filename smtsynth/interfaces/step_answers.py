@@ -30,8 +30,10 @@ def step_programs(data: object, where: str, wanted: str | None = None) -> dict[s
                 raise node.error(f"holds no {key}", "a reduction of an answer of solve")
         name = node.child("name").text("a name")
         names.append(name)
-        if wanted not in (None, name) or (wanted is None and node.child("program").value is None):
+        if wanted not in (None, name):
             continue
+        if node.child("program").value is None:
+            raise node.error(f"holds no program for {name}", "--reduction with another")
         program = program_or_schedule_of({key: node.child(key).value for key in keys} | shared, f"{where}: {name}")
         assert isinstance(program, RawProgram)
         found[name] = program

@@ -56,7 +56,7 @@ def prove(
     memory = memory or DEFAULT_MEMORY
     solver = solver_version()
     if seconds is not None and seconds <= 0:
-        return Outcome(Answer.UNKNOWN, reason="the time limit was reached before the solver started")
+        return Outcome(Answer.UNKNOWN, reason="the time limit was reached")
 
     def tick() -> None:
         size = proof.stat().st_size if proof.exists() else 0

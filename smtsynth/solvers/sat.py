@@ -57,7 +57,7 @@ def solve_dimacs(
     Setting `stop` from another thread ends the solver.
     """
     if seconds is not None and seconds <= 0:
-        return Outcome(Answer.UNKNOWN, reason="the time limit was reached before the solver started")
+        return Outcome(Answer.UNKNOWN, reason="the time limit was reached")
     memory = memory or DEFAULT_MEMORY
     with tempfile.TemporaryDirectory(prefix="smtsynth-") as folder:
         path = Path(folder) / "problem.cnf"
