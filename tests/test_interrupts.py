@@ -96,7 +96,9 @@ def test_with_several_jobs(tmp_path: Path, wait: float) -> None:
             os.killpg(child.pid, signal.SIGKILL)
     assert "Traceback" not in err
     if not out:  # it came before the first placement
-        assert (child.returncode, err) == (3, "smtsynth: interrupted\n")
+        assert err == "smtsynth: interrupted\n"
+        # Where it came while a string was executed (a dataclass in an import), Python ends itself by the signal anyway.
+        assert child.returncode in (3, -signal.SIGINT)
         return
     found = json.loads(out)
     fits(found, SOLVE_ALL)
