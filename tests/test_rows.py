@@ -83,7 +83,7 @@ def test_rows_are_those_of_all_placements(system: System) -> None:
     for reduction, axes in kinds(RING):
         problem = Problem(system, axes_of(*sizes[: len(axes)]), reduction)
         rows = Rows.of_problem(problem)
-        every = rows.every()
+        every = rows.every
         assert len(set(every)) == len(every)
         assert {rows.of(placement.matrix) for placement in placements(system, problem.axes)} <= set(every)
 
@@ -135,7 +135,7 @@ def test_literals_of_a_row_hold_for_its_matrices_only(system: System) -> None:
     axes = axes_of(*({64: (4, 2, 8)}.get(system.devices) or sizes_of(system)))
     rows = Rows(system, axes, (0, 2), (2,))
     every = placements(system, axes)
-    for row in rows.every():
+    for row in rows.every:
         clauses = Clauses()
         matrix = encode(axes, system, clauses)
         for literal in is_row(matrix, rows, row):

@@ -140,16 +140,7 @@ def _check_claim(session: Session, scope: Scope) -> tuple[str | None, tuple[str,
         if entry is not None:
             entries.append(entry)
     complete = _check_placements(session, scope) if scope.placement is None else None
-    if not all(part.ok for part in session.parts):
-        return None, ()
-    with session.part("claim") as said:
-        expected = describe(scope, entries, complete, manifest["parts"], tools_of(manifest))
-        where = difference(manifest, expected)
-        if where is not None:
-            raise Wrong(where)
-        said.append("follows from the parts")
-        return expected["claim"], tuple(expected["rests_on"])
-    return None, ()
+    return session.claim(lambda: describe(scope, entries, complete, manifest["parts"], tools_of(manifest)))
 
 
 def _check_placements(session: Session, scope: Scope) -> Cnf | None:

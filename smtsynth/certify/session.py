@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from smtsynth.certify import lrat_check
 from smtsynth.certify.manifest import Cnf
+from smtsynth.certify.witness import difference
 from smtsynth.encode.clauses import Clauses
 from smtsynth.errors import InputError
 
@@ -80,6 +81,19 @@ class Session:
             if not isinstance(error, FAULTS) or isinstance(error, json.JSONDecodeError):
                 text = f"is damaged ({type(error).__name__}: {text})"
             self.parts.append(Part(name, False, text, perf_counter() - start))
+
+    def claim(self, expected: Callable[[], dict[str, Any]]) -> tuple[str | None, tuple[str, ...]]:
+        """The claim and what it rests on, if all parts so far hold and the manifest is the expected one."""
+        if not all(part.ok for part in self.parts):
+            return None, ()
+        with self.part("claim") as said:
+            found = expected()
+            where = difference(self.manifest, found)
+            if where is not None:
+                raise Wrong(where)
+            said.append("follows from the parts")
+            return found["claim"], tuple(found["rests_on"])
+        return None, ()
 
     def file(self, name: str) -> Path:
         """A file of the folder whose digest was found to be the manifest's. Wrong where it isn't."""

@@ -87,7 +87,7 @@ class ReductionRows:
     @cached_property
     def every(self) -> list[Row]:
         """All of them, sorted."""
-        return sorted(self.rows.every())
+        return sorted(self.rows.every)
 
     @cached_property
     def least(self) -> Mapping[Row, int]:
@@ -120,7 +120,7 @@ class FlowRows:
     @cached_property
     def every(self) -> list[Row]:
         """All of them, sorted."""
-        return sorted(self.rows.every())
+        return sorted(self.rows.every)
 
     def costs(self, looked: Sequence[Row]) -> dict[Row, int]:
         """Nanoseconds by row: exact on the model's trees, elsewhere of the rows `looked` and 0 for the others."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smtsynth.certify.step_scope import StepScope
-from smtsynth.certify.witness import WitnessError, difference, read_witness, witness_data
+from smtsynth.certify.witness import WitnessError, compare, read_witness, witness_data
 from smtsynth.cost.wired_traffic import traffic_step
 from smtsynth.model.placement import Placement, check_placement
 from smtsynth.model.program import Program
@@ -51,10 +51,5 @@ def check_step_witness(scope: StepScope, data: object) -> Placement:
     for table, one in zip(scope.reductions, listed, strict=True):
         whole = one | {"placement": data["placement"]} if isinstance(one, dict) else one
         programs.append(read_witness(table.placed(placement), whole)[1])
-    expected = step_witness_data(scope, placement, programs)
-    where = difference(data, expected)
-    if where is not None:
-        raise WitnessError(where)
-    if expected["nanoseconds"] != scope.bound:
-        raise WitnessError(f"it takes {expected['nanoseconds']} ns, and the bound is {scope.bound}")
+    compare(data, step_witness_data(scope, placement, programs), scope.bound)
     return placement

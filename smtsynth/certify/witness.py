@@ -83,13 +83,17 @@ def read_witness(scope: Scope, data: object) -> tuple[Lowering, Program]:
 def check_witness(scope: Scope, data: object) -> tuple[Lowering, Program]:
     """Replay and price the witness anew, and compare all that it says. Raises WitnessError."""
     lowering, program = read_witness(scope, data)
-    expected = witness_data(scope, lowering, program)
+    compare(data, witness_data(scope, lowering, program), scope.bound)
+    return lowering, program
+
+
+def compare(data: object, expected: dict[str, Any], bound: int | None) -> None:
+    """Raises WitnessError where a witness isn't the expected one, or doesn't cost what the bound says."""
     where = difference(data, expected)
     if where is not None:
         raise WitnessError(where)
-    if expected["nanoseconds"] != scope.bound:
-        raise WitnessError(f"it costs {expected['nanoseconds']} ns, and the bound is {scope.bound}")
-    return lowering, program
+    if expected["nanoseconds"] != bound:
+        raise WitnessError(f"it costs {expected['nanoseconds']} ns, and the bound is {bound}")
 
 
 def difference(given: object, expected: object, path: str = "") -> str | None:

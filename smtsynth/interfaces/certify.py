@@ -63,7 +63,6 @@ class Order:
         from smtsynth.interfaces.workloads import workload_text
         from smtsynth.model.problem import Limits
         from smtsynth.model.problem import Problem as Plain
-        from smtsynth.model.workload import Workload as Step
         from smtsynth.solvers.drup import solver_version
 
         if given["certificate"] is None:
@@ -76,14 +75,8 @@ class Order:
         words = {"--" + key.replace("_", "-"): given[key] for key in ("cost_model", "algorithm", "overlap")}
         choice = replace(changed(asked.cost_model, words), overlap="none")
         limits = Limits(steps=options.steps or asked.limits.steps)
-        kept: Problem | Workload
-        if isinstance(asked, Plain):
-            kept = Plain(asked.system, asked.axes, asked.reduction, limits, choice)
-            text = problem_text(kept)
-        else:
-            parts = (asked.reductions, asked.traffic, asked.constraints)
-            kept = Step(asked.system, asked.axes, *parts, limits, choice)
-            text = workload_text(kept)
+        kept = replace(asked, limits=limits, cost_model=choice)
+        text = problem_text(kept) if isinstance(kept, Plain) else workload_text(kept)
         if cost_model_of(choice) != options.cost_model or read_text(text) != kept:
             raise InputError("the problem can't be written down exactly", where="--certificate", expected="another")
         return Order(folder, given["with_cnf"], kept, text, placement is not None)

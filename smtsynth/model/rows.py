@@ -82,20 +82,21 @@ class Rows:
         split = tuple(column(self.split, level) for level in levels) if self.split else ()
         return Row(tuple(column(self.reduced, level) for level in levels), split, strides)
 
-    def every(self) -> list[Row]:
+    @cached_property
+    def every(self) -> tuple[Row, ...]:
         """Every row that some placement could have. Raises LimitReached above MAX_ROWS."""
         found: list[Row] = []
         for row in self._every():
             found.append(row)
             if len(found) > MAX_ROWS:
                 raise LimitReached(f"there are more than {MAX_ROWS} ways to lay these axes over the levels")
-        return found
+        return tuple(found)
 
     def _every(self) -> Iterator[Row]:
         sizes = self.system.sizes
         reduced, split = (math.prod(self.axes[n].size for n in numbers) for numbers in (self.reduced, self.split))
         runs = [math.prod(self.axes[number].size for number in numbers) for _, numbers in self.runs]
-        columns = [list(_shared(size, runs)) if wired else [()] for size, wired in zip(sizes, self.wired, strict=True)]
+        columns = [list(vectors(size, runs)) if wired else [()] for size, wired in zip(sizes, self.wired, strict=True)]
         for strides in product(*columns):
             if any(run % math.prod(one[n] for one in strides if one) for n, run in enumerate(runs)):
                 continue
@@ -154,7 +155,7 @@ class Rows:
 
 
 def vectors(size: int, limits: Sequence[int], known: Sequence[int | None] = ()) -> Iterator[tuple[int, ...]]:
-    """Every way to write `size` as a product with one factor per level, each dividing its limit.
+    """Every way to write `size` as a product with one factor for each limit (of a level, of a run), which it divides.
 
     known: factors that are given already, None for those that aren't; empty: none is.
     """
@@ -176,14 +177,3 @@ def divisors(number: int) -> list[int]:
     for prime, exponent in prime_exponents(number).items():
         found = [one * prime**power for one in found for power in range(exponent + 1)]
     return sorted(found)
-
-
-def _shared(size: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to write `size` as a product with one factor for each of `most`, which it divides."""
-    if not most:
-        if size == 1:
-            yield ()
-        return
-    for factor in divisors(math.gcd(size, most[0])):
-        for others in _shared(size // factor, most[1:]):
-            yield (factor, *others)

@@ -17,7 +17,7 @@ from smtsynth.model.lowering import lowering_of
 from smtsynth.model.placement import Matrix
 from smtsynth.model.problem import Reduction
 from smtsynth.model.program import Collective, Program
-from smtsynth.model.workload import NamedReduction, Traffic, Workload
+from smtsynth.model.workload import Workload
 from smtsynth.search.loop import Resources
 from smtsynth.search.solve import Options
 from smtsynth.search.workload import Tables, best_matrix
@@ -43,17 +43,9 @@ class Piece:
 
 def scaled(workload: Workload, factor: Fraction) -> Workload:
     """The workload with all payloads times `factor`."""
-    reductions = [NamedReduction(one.name, _scaled(one.reduction, factor), one.count) for one in workload.reductions]
-    traffic = [Traffic(one.name, one.axis, one.pattern, one.payload * factor, one.count) for one in workload.traffic]
-    return Workload(
-        workload.system,
-        workload.axes,
-        reductions,
-        traffic,
-        workload.constraints,
-        workload.limits,
-        workload.cost_model,
-    )
+    reductions = tuple(replace(one, reduction=_scaled(one.reduction, factor)) for one in workload.reductions)
+    traffic = tuple(replace(one, payload=one.payload * factor) for one in workload.traffic)
+    return replace(workload, reductions=reductions, traffic=traffic)
 
 
 def _scaled(reduction: Reduction, factor: Fraction) -> Reduction:

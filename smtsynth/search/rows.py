@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from smtsynth.cost.interface import row_bound
 from smtsynth.cost.wired_traffic import row_traffic
@@ -117,7 +118,7 @@ class RowTable(Table):
         """The system."""
         return self.problem.system
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """See Table."""
         return Rows.of_problem(self.problem)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smtsynth.model.placement import Matrix
 from smtsynth.model.rows import divisors
-from smtsynth.model.workload import Constraint, Workload
+from smtsynth.model.workload import Constraint
 from smtsynth.search.defaults import default_matrices
 from smtsynth.search.loop import Resources
 from smtsynth.search.workload import Tables, best_matrix, plain
@@ -81,7 +81,7 @@ def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tupl
             continue
         for most in reversed(divisors(math.gcd(axis.size, system.sizes[-1]))):
             pinned = Constraint(axis.name, level=system.levels[-1].name, factor=most)
-            asked = replace_constraints(workload, (*workload.constraints, pinned))
+            asked = replace(workload, constraints=(*workload.constraints, pinned))
             inside = Tables(asked, tables.options)
             inside.tables, inside.flows = tables.tables, tables.flows  # costs don't depend on constraints
             first = [winner] if winner[row][-1] == most else []
@@ -91,16 +91,3 @@ def innermost(tables: Tables, winner: Matrix, resources: Resources) -> list[tupl
         name = f"{axis.name} innermost ({most} at {pinned.level})"
         found.append((axis.name, choice(inside, name, best.matrix, resources, best.reason)))
     return found
-
-
-def replace_constraints(workload: Workload, constraints: tuple[Constraint, ...]) -> Workload:
-    """The same workload under other constraints."""
-    return Workload(
-        workload.system,
-        workload.axes,
-        workload.reductions,
-        workload.traffic,
-        constraints,
-        workload.limits,
-        workload.cost_model,
-    )

@@ -106,14 +106,14 @@ class Tables:
     def looked_at(self) -> tuple[int, int]:
         """How many rows of reductions were evaluated, of how many."""
         done = sum(len(table.looked_at) for table in self.tables)
-        return done, sum(len(table.rows.every()) for table in self.tables)
+        return done, sum(len(table.rows.every) for table in self.tables)
 
     def encode(self, bound: int | None, price: Price, without: Iterable[Matrix]) -> MatrixVariables:
         """Matrices that obey the constraints, cost less than `bound` by `price`, and are none of `without`."""
         charges: list[tuple[Rows, dict[Row, int]]] = []
         if bound is not None:
             for count, table in self.parts():
-                charges.append((table.rows, {row: count * price(table, row) for row in table.rows.every()}))
+                charges.append((table.rows, {row: count * price(table, row) for row in table.rows.every}))
         return encode(self.workload, bound, charges, without)
 
 
@@ -226,7 +226,7 @@ def lower_bound(tables: Tables, cost: int, resources: Resources) -> tuple[int, l
     At least what each reduction and traffic takes by itself on its best row, which takes no solver.
     """
     queries: list[Query] = []
-    alone = sum(count * min(lowest(table, row) for row in table.rows.every()) for count, table in tables.parts())
+    alone = sum(count * min(lowest(table, row) for row in table.rows.every) for count, table in tables.parts())
     refuted, possible = min(alone, cost), cost + 1
     bound = cost
     while refuted < bound < possible:
