@@ -68,6 +68,21 @@ def trace(schedule: Schedule) -> Iterator[Snapshot]:
         yield Snapshot(step, planned.pieces, state, sums)
 
 
+def incomplete(schedule: Schedule, end: Snapshot) -> int | None:
+    """The first device of the goal that holds nothing, or a piece without each contribution of its goal group exactly
+    once; None where there is none."""
+    for group in schedule.goal_groups:
+        wanted, whole = dict.fromkeys(group, 1), dict[int, bool]()
+        for device in group:
+            cells = end.state.cells(device)
+            numbers = set(end.state.sums[cells].tolist())
+            whole |= {number: end.sums.counts(number) == wanted for number in numbers - whole.keys()}
+            undefined = (end.state.chunks[cells] < 0).any()
+            if not numbers or undefined or not all(whole[number] for number in numbers):
+                return device
+    return None
+
+
 def describe_piece(piece: Piece) -> str:
     """A piece in words: 'chunk 3 from 0-3, 5', with '2 times 4' for what is there more than once."""
     if piece is None:

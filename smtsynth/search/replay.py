@@ -45,7 +45,8 @@ def replay(lowering: Lowering, program: Program, target: Target | None = None) -
         return _failed(program, failure.step, str(failure))
     schedule = one_replica(program, target)
     if target.collective is Collective.REDUCE_SCATTER:
-        wrong = _incomplete(schedule)
+        *_, end = buffers.trace(schedule)
+        wrong = buffers.incomplete(schedule, end)
         if wrong is not None:
             raise InternalError(f"the rules accept a program that the buffers refute: device {wrong} holds part sums")
         return Replay(True)
@@ -66,15 +67,3 @@ def one_replica(program: Program, target: Target) -> Schedule:
     scatters = target.collective is Collective.REDUCE_SCATTER  # which part goes where is the assignment's, not order's
     collective = Collective.ALL_REDUCE if scatters else target.collective
     return Schedule(target.size, steps, Goal(collective, groups=tuple(tuple(sorted(group)) for group in groups)))
-
-
-def _incomplete(schedule: Schedule) -> int | None:
-    """A device whose pieces aren't all complete at the end (each contributor of its goal group exactly once)."""
-    *_, end = buffers.trace(schedule)
-    for group in schedule.goal_groups:
-        wanted = dict.fromkeys(group, 1)
-        for device in group:
-            held = end.buffer(device)
-            if not held or any(piece is None or piece[1] != wanted for piece in held):
-                return device
-    return None

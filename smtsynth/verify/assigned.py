@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from smtsynth.errors import LimitReached
-from smtsynth.meaning.buffers import Snapshot, Verdict, run, trace
+from smtsynth.meaning.buffers import Snapshot, Verdict, incomplete, run, trace
 from smtsynth.model.program import Collective
 from smtsynth.model.schedule import Group, Schedule
 from smtsynth.verify.schedules import Layout
@@ -46,7 +46,7 @@ def judge_assigned(schedule: Schedule, layout: Layout = "any") -> Judged:
         return Judged(run(named, layout), named)
     other = _split_over(schedule, split)
     found = run(other, layout)
-    if not _complete(schedule, end):
+    if incomplete(schedule, end) is not None:
         return Judged(found if found.verdict == "refuted" else verdict, other)
     reason = OTHER if len(split[0]) == len(schedule.split_groups[0]) else MORE
     right = Verdict("proved", reason, layout=_layout(schedule, end))
@@ -76,16 +76,6 @@ def _ends(schedule: Schedule) -> tuple[Snapshot | None, tuple[Group, ...] | None
 def _chunks(end: Snapshot, device: int) -> tuple[int, ...]:
     """The chunks in a device's buffer, in its order; -1 is undefined."""
     return tuple(end.state.chunks[end.state.cells(device)].tolist())
-
-
-def _complete(schedule: Schedule, end: Snapshot) -> bool:
-    """Whether each piece at the end has each contribution of its goal group exactly once."""
-    for group in schedule.goal_groups:
-        wanted = dict.fromkeys(group, 1)
-        numbers = {number for device in group for number in end.state.sums[end.state.cells(device)].tolist()}
-        if any(end.sums.counts(number) != wanted for number in numbers):
-            return False
-    return True
 
 
 def _assignment(schedule: Schedule, end: Snapshot) -> tuple[Group, ...] | None:
